@@ -1,0 +1,1 @@
+"""Arithmetic on evidence: no clock, no files, no randomness that was not passed in."""

@@ -1,0 +1,93 @@
+"""Time per step at each batch size."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from advisor.records.description import Configuration, Fingerprint
+from advisor.records.intervals import Interval
+from advisor.records.session import BlockTiming
+
+
+class MeasurementOutcome(StrEnum):
+    """How the measurement of one batch size ended."""
+
+    OK = "ok"
+    OUT_OF_MEMORY = "out_of_memory"
+    DATASET_LIMITED = "dataset_limited"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+
+
+@dataclass(frozen=True)
+class BatchMeasurement:
+    """Raw blocks at one batch size; ``warm_up_blocks`` came first and are left out of every summary."""
+
+    batch_size: int
+    outcome: MeasurementOutcome
+    detail: str = ""
+    warm_up_blocks: tuple[BlockTiming, ...] = ()
+    blocks: tuple[BlockTiming, ...] = ()
+    compile_s: float | None = None
+    peak_memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class MeasurementRun:
+    """A measured sweep over batch sizes, of one workload in one configuration."""
+
+    workload: str
+    fingerprint: Fingerprint
+    configuration: Configuration
+    environment: Mapping[str, str]
+    measurements: tuple[BatchMeasurement, ...]
+    measured_at: str
+
+
+@dataclass(frozen=True)
+class BatchThroughput:
+    """Summary of one measured batch size; unknown figures are None.
+
+    ``time_per_step_s`` estimates the mean, since totals are predicted from it. ``doubling_efficiency`` is
+    throughput at this batch size over throughput at half of it, divided by 2.
+    """
+
+    batch_size: int
+    outcome: MeasurementOutcome
+    detail: str
+    time_per_step_s: Interval | None
+    throughput_examples_per_s: Interval | None
+    compile_s: float | None
+    peak_memory_bytes: int | None
+    steps_timed: int
+    doubling_efficiency: float | None
+
+
+@dataclass(frozen=True)
+class TimeModel:
+    """Time per step = ``fixed_s`` + ``per_example_s`` × batch size, fitted in log space."""
+
+    fixed_s: float
+    per_example_s: float
+    residual_log_rms: float
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """What a measured sweep says: the table, the limits, and the time model."""
+
+    workload: str
+    fingerprint: str
+    configuration: Configuration
+    environment: Mapping[str, str]
+    measured_at: str
+    table: tuple[BatchThroughput, ...]
+    largest_feasible_batch_size: int | None
+    saturation_batch_size: int | None
+    time_model: TimeModel | None
+    notes: tuple[str, ...] = field(default=())
+
+    def time_per_step_s(self, batch_size: int) -> Interval | None:
+        """Return the measured time per step at ``batch_size``, or None where it did not run."""
+        rows = (row.time_per_step_s for row in self.table if row.batch_size == batch_size)
+        return next(rows, None)

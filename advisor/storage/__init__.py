@@ -1,0 +1,1 @@
+"""What is remembered: tables, migrations, and the mapping between rows and records."""

@@ -1,0 +1,1 @@
+"""Models under training; the only room that knows TensorFlow and Keras."""

@@ -1,0 +1,1 @@
+"""Optuna studies, their samplers and their dashboard."""

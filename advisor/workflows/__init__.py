@@ -1,0 +1,1 @@
+"""The use cases; they see the outside only through ports."""

@@ -1,0 +1,164 @@
+"""What the use cases need of the outside; every implementation passes the contract suite of its port."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from advisor.records.description import Configuration, Fingerprint, WorkloadDescription
+from advisor.records.measurement import BatchMeasurement, MeasurementRun
+from advisor.records.recommendation import Advice
+from advisor.records.search_space import HyperparameterValue, SearchSpace
+from advisor.records.session import BlockTiming, Evaluation, Preparation
+from advisor.records.trials import CurvePoint, Study, Trial, TrialPlan, TrialState
+
+
+class TrainingSession(Protocol):
+    """A model under training: run some optimizer steps and look.
+
+    Every call raises :class:`~advisor.errors.WorkloadError` for a fault of the workload,
+    :class:`~advisor.errors.OutOfMemoryError` where memory ran out, and
+    :class:`~advisor.errors.SessionError` for any other failure.
+    """
+
+    def describe(self) -> WorkloadDescription:
+        """Load and check the workload, and say what it is."""
+
+    def reset(
+        self, batch_size: int, hyperparameters: Mapping[str, HyperparameterValue], seed: int
+    ) -> Preparation:
+        """Start again from new weights; programs are rebuilt only where the model reads a changed value.
+
+        Hyperparameters that are not named take their defaults. ``seed`` decides initialization, order of
+        examples and every random operation.
+        """
+
+    def train(self, steps: int) -> BlockTiming:
+        """Take ``steps`` optimizer steps and return when the device has finished."""
+
+    def evaluate(self, split: str) -> Evaluation:
+        """Return the metrics of a whole split, exact on a partial last batch."""
+
+    def peak_memory_bytes(self) -> int | None:
+        """Return the peak memory of the session so far, or None where it cannot be known."""
+
+    def save(self, path: Path) -> None:
+        """Write weights, optimizer state and random state to the file ``path``, atomically."""
+
+    def restore(self, path: Path) -> None:
+        """Read back what :meth:`save` wrote, after a reset with the same batch size and hyperparameters."""
+
+    def close(self) -> None:
+        """End the session; closing twice is allowed."""
+
+
+class SessionFactory(Protocol):
+    """Opens training sessions of one workload."""
+
+    def open(self) -> TrainingSession:
+        """Return a fresh session, isolated from every other."""
+
+
+class MeasurementStore(Protocol):
+    """Remembers measured sweeps."""
+
+    def add_measurements(
+        self,
+        workload: str,
+        fingerprint: Fingerprint,
+        configuration: Configuration,
+        environment: Mapping[str, str],
+        measurements: Sequence[BatchMeasurement],
+    ) -> None:
+        """Record measured batch sizes; a batch size measured again replaces the older one in reads."""
+
+    def latest_measurements(self, workload: str) -> Sequence[MeasurementRun]:
+        """Return one run for each timing fingerprint of ``workload``, the newest first."""
+
+
+class StudyStore(Protocol):
+    """Remembers studies, trials and curves; every call commits before it returns."""
+
+    def open_study(self, study: Study) -> Study:
+        """Record ``study`` unless one of its name exists; return the recorded one, created_at filled in."""
+
+    def studies(self, workload: str | None = None) -> Sequence[Study]:
+        """Return recorded studies, oldest first."""
+
+    def set_note(self, study: str, note: str) -> None:
+        """Replace the note of a study."""
+
+    def trials(self, study: str) -> Sequence[Trial]:
+        """Return the trials of a study with their curves, by number.
+
+        A trial found running whose owner no longer lives is recorded as interrupted first.
+        """
+
+    def start_trial(self, study: str, number: int, plan: TrialPlan) -> None:
+        """Record a running trial, owned by this process."""
+
+    def record_point(self, study: str, number: int, point: CurvePoint) -> None:
+        """Record one evaluation of a running trial."""
+
+    def finish_trial(
+        self, study: str, number: int, state: TrialState, reason: str, checkpoint: str | None = None
+    ) -> None:
+        """Record how a trial ended."""
+
+
+class AdviceStore(Protocol):
+    """Remembers descriptions and advice."""
+
+    def save_description(self, description: WorkloadDescription) -> None:
+        """Record the newest description of a workload."""
+
+    def descriptions(self) -> Sequence[WorkloadDescription]:
+        """Return the newest description of every workload, the most recently used first."""
+
+    def save_advice(self, advice: Advice) -> None:
+        """Record the newest advice for a workload."""
+
+    def latest_advice(self, workload: str) -> Advice | None:
+        """Return the newest advice for a workload."""
+
+
+class Store(MeasurementStore, StudyStore, AdviceStore, Protocol):
+    """The whole memory."""
+
+
+class StudyBoard(Protocol):
+    """Studies as Optuna keeps them: sampling, and what its dashboard shows."""
+
+    def open(self, study: Study, search_space: SearchSpace, seed: int) -> None:
+        """Create the Optuna study of that name unless it exists."""
+
+    def ask(self, study: str) -> tuple[int, Mapping[str, HyperparameterValue]]:
+        """Start a trial where the sampler proposes; return its number and values."""
+
+    def ask_at(self, study: str, hyperparameters: Mapping[str, HyperparameterValue]) -> int:
+        """Start a trial at given values; return its number."""
+
+    def report(self, study: str, number: int, step: int, value: float) -> None:
+        """Show an intermediate value of a running trial."""
+
+    def tell(self, study: str, number: int, state: TrialState, value: float | None, reason: str) -> None:
+        """End a trial; an infeasible one is told to the sampler as such, with its reason."""
+
+    def set_note(self, study: str, note: str) -> None:
+        """Write the note that the dashboard shows on the study."""
+
+
+class Progress(Protocol):
+    """Tells a waiting person what happens."""
+
+    def say(self, message: str) -> None:
+        """Write one message."""
+
+    def advance(self, task: str, done: float, total: float | None) -> None:
+        """Show that ``done`` of ``total`` units of ``task`` are finished; ``total`` None is unknown."""
+
+
+class Clock(Protocol):
+    """Monotonic seconds."""
+
+    def __call__(self) -> float:
+        """Return seconds since some fixed moment."""
