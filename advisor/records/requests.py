@@ -1,0 +1,77 @@
+"""What a command asks for."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from advisor.records.recommendation import Objective, Prices
+from advisor.records.search_space import HyperparameterValue, SearchSpace
+from advisor.records.target import Target
+
+
+@dataclass(frozen=True)
+class WorkloadReference:
+    """Where a workload is found: ``file.py[:name]``, ``package.module:name``, or pickled by value.
+
+    ``target`` and ``search_space`` come from a study file and replace the workload's own where given;
+    ``fixed`` are hyperparameters that keep one value throughout.
+    """
+
+    source: str
+    pickled: bytes | None = None
+    target: Target | None = None
+    search_space: SearchSpace = field(default_factory=dict)
+    fixed: Mapping[str, HyperparameterValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class BatchSizes:
+    """Which batch sizes to look at: ``listed`` ones, else powers of two from ``minimum`` to ``maximum``."""
+
+    minimum: int = 1
+    maximum: int | None = None
+    listed: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class MeasureRequest:
+    """Time at most ``seconds`` at each batch size, less once the interval is narrower than ``precision``."""
+
+    batch_sizes: BatchSizes = BatchSizes()
+    seconds: float = 1.0
+    precision: float = 0.02
+
+
+@dataclass(frozen=True)
+class RecommendRequest:
+    """Find steps to target at each batch size, with the hyperparameters in ``tune`` retuned at each.
+
+    At most ``trials_per_batch_size`` trials select, then ``seeds`` fresh seeds measure. A trial trains on
+    at most ``max_examples_per_trial`` examples (None: a multiple of the training split).
+    """
+
+    batch_sizes: BatchSizes = BatchSizes()
+    objective: Objective = Objective.TIME
+    tune: tuple[str, ...] = ("learning_rate",)
+    trials_per_batch_size: int = 12
+    seeds: int = 2
+    max_examples_per_trial: int | None = None
+    overhead: float = 0.2
+    prices: Prices = Prices()
+    seed: int = 0
+    measure: MeasureRequest = MeasureRequest()
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class TuneRequest:
+    """Run the study at ``batch_size`` until ``trials`` trials have ended.
+
+    ``max_train_steps`` None takes the recorded study's, else a multiple of the known steps to target,
+    else a number of epochs.
+    """
+
+    batch_size: int
+    trials: int = 20
+    max_train_steps: int | None = None
+    seed: int = 0
+    command: str = ""
