@@ -36,7 +36,7 @@ class BatchSizes:
 class MeasureRequest:
     """Time at most ``seconds`` at each batch size, less once the interval is narrower than ``precision``."""
 
-    batch_sizes: BatchSizes = BatchSizes()
+    batch_sizes: BatchSizes = field(default_factory=BatchSizes)
     seconds: float = 1.0
     precision: float = 0.02
 
@@ -49,16 +49,16 @@ class RecommendRequest:
     at most ``max_examples_per_trial`` examples (None: a multiple of the training split).
     """
 
-    batch_sizes: BatchSizes = BatchSizes()
+    batch_sizes: BatchSizes = field(default_factory=BatchSizes)
     objective: Objective = Objective.TIME
     tune: tuple[str, ...] = ("learning_rate",)
     trials_per_batch_size: int = 12
     seeds: int = 2
     max_examples_per_trial: int | None = None
     overhead: float = 0.2
-    prices: Prices = Prices()
+    prices: Prices = field(default_factory=Prices)
     seed: int = 0
-    measure: MeasureRequest = MeasureRequest()
+    measure: MeasureRequest = field(default_factory=MeasureRequest)
     command: str = ""
 
 
