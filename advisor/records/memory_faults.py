@@ -1,0 +1,41 @@
+"""How libraries say that memory ran out; plain text, so that every room can recognise it."""
+
+MEMORY_TEXTS: tuple[str, ...] = (
+    # Python, numpy, the C and C++ libraries, the operating system
+    "MemoryError",
+    "Unable to allocate",
+    "std::bad_alloc",
+    "Cannot allocate memory",
+    "cannot allocate memory in static TLS block",
+    "failed to map segment from shared object",
+    "Out of memory",
+    # TensorFlow, XLA and JAX
+    "ResourceExhaustedError",
+    "RESOURCE_EXHAUSTED",
+    "OOM when allocating",
+    "ran out of memory trying to allocate",
+    "out of memory while trying to allocate",
+    "Dst tensor is not initialized",
+    # CUDA and its libraries
+    "CUDA_ERROR_OUT_OF_MEMORY",
+    "cudaErrorMemoryAllocation",
+    "CUDNN_STATUS_ALLOC_FAILED",
+    "CUDNN_STATUS_NOT_INITIALIZED",
+    "No algorithm worked!",
+    "CUBLAS_STATUS_ALLOC_FAILED",
+    "CUBLAS_STATUS_NOT_INITIALIZED",
+    "CUSOLVER_STATUS_ALLOC_FAILED",
+    "NCCL WARN Cuda failure 'out of memory'",
+)
+
+# A line that says this is a warning about speed, or speaks of another resource than memory.
+_HARMLESS_TEXTS: tuple[str, ...] = (
+    "this is not a failure",
+    "message larger than max",
+)
+
+
+def speaks_of_memory(text: str) -> bool:
+    """Return whether a line of ``text`` says that memory ran out."""
+    lines = (line for line in text.splitlines() if not any(harmless in line for harmless in _HARMLESS_TEXTS))
+    return any(memory in line for line in lines for memory in MEMORY_TEXTS)
