@@ -6,8 +6,6 @@ MEMORY_TEXTS: tuple[str, ...] = (
     "Unable to allocate",
     "std::bad_alloc",
     "Cannot allocate memory",
-    "cannot allocate memory in static TLS block",
-    "failed to map segment from shared object",
     "Out of memory",
     # TensorFlow, XLA and JAX
     "ResourceExhaustedError",
@@ -20,7 +18,6 @@ MEMORY_TEXTS: tuple[str, ...] = (
     "CUDA_ERROR_OUT_OF_MEMORY",
     "cudaErrorMemoryAllocation",
     "CUDNN_STATUS_ALLOC_FAILED",
-    "CUDNN_STATUS_NOT_INITIALIZED",
     "No algorithm worked!",
     "CUBLAS_STATUS_ALLOC_FAILED",
     "CUBLAS_STATUS_NOT_INITIALIZED",
