@@ -1,0 +1,130 @@
+"""A StudyBoard that lives in this process alone and proposes at random."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from advisor.errors import StorageError
+from advisor.records.search_space import (
+    Categorical,
+    Distribution,
+    Float,
+    HyperparameterValue,
+    Int,
+    Scale,
+    SearchSpace,
+)
+from advisor.records.trials import Study, TrialState
+
+
+@dataclass
+class BoardTrial:
+    """What the board was told about one trial."""
+
+    hyperparameters: Mapping[str, HyperparameterValue]
+    state: TrialState = TrialState.RUNNING
+    value: float | None = None
+    reason: str = ""
+    intermediate: dict[int, float] = field(default_factory=dict)
+
+
+@dataclass
+class BoardStudy:
+    """A study as the board holds it; tests look at ``trials`` and ``note``."""
+
+    study: Study
+    search_space: SearchSpace
+    seed: int
+    note: str = ""
+    trials: list[BoardTrial] = field(default_factory=list)
+
+
+def _draw(random: Random, distribution: Distribution) -> HyperparameterValue:
+    if isinstance(distribution, Categorical):
+        return random.choice(distribution.choices)
+    if isinstance(distribution, Int):
+        return random.randint(distribution.low, distribution.high)
+    low, high = distribution.low, distribution.high
+    if distribution.scale is Scale.LOG:
+        return min(high, max(low, math.exp(random.uniform(math.log(low), math.log(high)))))
+    return random.uniform(low, high)
+
+
+def _holds(distribution: Distribution, value: HyperparameterValue) -> bool:
+    if isinstance(distribution, Categorical):
+        return value in distribution.choices
+    return isinstance(value, int | float) and distribution.low <= value <= distribution.high
+
+
+def _searched(space: SearchSpace) -> dict[str, tuple[object, ...]]:
+    """Return what must not change while a study grows; a default may."""
+    return {
+        name: d.choices
+        if isinstance(d, Categorical)
+        else (d.low, d.high, d.log, isinstance(d, Float) and d.log_one_minus)
+        for name, d in space.items()
+    }
+
+
+@dataclass
+class MemoryBoard:
+    """Dictionaries that keep the promises of the port."""
+
+    studies: dict[str, BoardStudy] = field(default_factory=dict)
+
+    def open(self, study: Study, search_space: SearchSpace, seed: int) -> None:
+        known = self.studies.setdefault(study.name, BoardStudy(study, dict(search_space), seed))
+        old, new = _searched(known.search_space), _searched(search_space)
+        changed = sorted(name for name in old.keys() | new.keys() if old.get(name) != new.get(name))
+        if changed:
+            told = "; ".join(
+                f"{name} was {known.search_space.get(name)} and is now {search_space.get(name)}"
+                for name in changed
+            )
+            raise StorageError(f"The study {study.name!r} was begun with another search space: {told}.")
+
+    def ask(self, study: str) -> tuple[int, Mapping[str, HyperparameterValue]]:
+        board = self._opened(study)
+        number = len(board.trials)
+        random = Random(f"{board.seed}/{number}")
+        values = {name: _draw(random, board.search_space[name]) for name in sorted(board.search_space)}
+        board.trials.append(BoardTrial(values))
+        return number, values
+
+    def ask_at(self, study: str, hyperparameters: Mapping[str, HyperparameterValue]) -> int:
+        board = self._opened(study)
+        for name, distribution in board.search_space.items():
+            if name not in hyperparameters or not _holds(distribution, hyperparameters[name]):
+                raise StorageError(
+                    f"A trial of {study!r} was asked for with {name}={hyperparameters.get(name)}; "
+                    f"the study searches {distribution}."
+                )
+        board.trials.append(BoardTrial(dict(hyperparameters)))
+        return len(board.trials) - 1
+
+    def report(self, study: str, number: int, step: int, value: float) -> None:
+        self._running(study, number).intermediate[step] = value
+
+    def tell(self, study: str, number: int, state: TrialState, value: float | None, reason: str) -> None:
+        trial = self._running(study, number)
+        if state is TrialState.RUNNING:
+            raise StorageError(f"Trial {number} of {study!r} cannot end as running.")
+        if state is TrialState.COMPLETE and (value is None or math.isnan(value)):
+            raise StorageError(f"Trial {number} of {study!r} cannot be complete with the value {value}.")
+        trial.state, trial.reason = state, reason
+        trial.value = value if state is TrialState.COMPLETE else None
+
+    def set_note(self, study: str, note: str) -> None:
+        self._opened(study).note = note
+
+    def _opened(self, study: str) -> BoardStudy:
+        if study not in self.studies:
+            raise StorageError(f"The study {study!r} has not been opened.")
+        return self.studies[study]
+
+    def _running(self, study: str, number: int) -> BoardTrial:
+        trials = self._opened(study).trials
+        if number not in range(len(trials)) or trials[number].state is not TrialState.RUNNING:
+            raise StorageError(f"Trial {number} of {study!r} is not running.")
+        return trials[number]
