@@ -59,6 +59,7 @@ class RecommendRequest:
     prices: Prices = field(default_factory=Prices)
     seed: int = 0
     measure: MeasureRequest = field(default_factory=MeasureRequest)
+    workload_argument: str = ""
     command: str = ""
 
 
@@ -74,4 +75,5 @@ class TuneRequest:
     trials: int = 20
     max_train_steps: int | None = None
     seed: int = 0
+    workload_argument: str = ""
     command: str = ""

@@ -137,6 +137,12 @@ class StudyBoard(Protocol):
     def ask_at(self, study: str, hyperparameters: Mapping[str, HyperparameterValue]) -> int:
         """Start a trial at given values; return its number."""
 
+    def add(self, study: str, trial: Trial, value: float | None) -> None:
+        """Add a finished trial with its curve, as :meth:`ask_at` and :meth:`tell` would have left it.
+
+        Its number on the board is the next free one; the trial's own number is kept as an attribute.
+        """
+
     def report(self, study: str, number: int, step: int, value: float) -> None:
         """Show an intermediate value of a running trial."""
 
@@ -155,10 +161,3 @@ class Progress(Protocol):
 
     def advance(self, task: str, done: float, total: float | None) -> None:
         """Show that ``done`` of ``total`` units of ``task`` are finished; ``total`` None is unknown."""
-
-
-class Clock(Protocol):
-    """Monotonic seconds."""
-
-    def __call__(self) -> float:
-        """Return seconds since some fixed moment."""

@@ -1,0 +1,97 @@
+"""Which batch size to look at next, and how far a trial there may run."""
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+
+FALL_THAT_COUNTS = 0.10
+"""Steps (or examples) that fall by less than this share from one batch size to the next do not count."""
+
+
+def next_batch_size(
+    steps: Mapping[int, float | None], candidates: Sequence[int], aim: float | None, most: int
+) -> int | None:
+    """Return the batch size to look at next, or None where the curve is known well enough.
+
+    ``steps`` maps the batch sizes looked at to steps to target (None: not reached). The first is the
+    middle of ``candidates`` (ascending); from there outwards by factors of 4 (downwards first where the
+    target was not reached, since small batches take more steps for the same examples), upwards until steps
+    have fallen by less than a tenth twice, downwards until examples to target stop falling; then the candidate
+    nearest to ``aim`` (the critical batch size as it is known so far) that has not been looked at, until
+    there are ``most``.
+    """
+    if not steps:
+        return candidates[len(candidates) // 2]
+    if len(steps) >= most:
+        return None
+    outwards = (_next_up(steps, candidates), _next_down(steps, candidates))
+    if not any(steps.values()):
+        outwards = outwards[::-1]
+    open_ends = [batch_size for batch_size in outwards if batch_size is not None]
+    if open_ends:
+        return open_ends[0]
+    rest = [candidate for candidate in candidates if candidate not in steps and _between(candidate, steps)]
+    if aim is None or not rest:
+        return None
+    return min(rest, key=lambda candidate: abs(math.log(candidate / aim)))
+
+
+def from_the_middle(candidates: Sequence[int], looked_at: Collection[int]) -> int | None:
+    """Return the candidate nearest to the middle of ``candidates`` that has not been looked at."""
+    middle = (len(candidates) - 1) / 2
+    rest = [index for index, candidate in enumerate(candidates) if candidate not in looked_at]
+    return candidates[min(rest, key=lambda index: abs(index - middle))] if rest else None
+
+
+def step_limit(
+    steps: Mapping[int, float | None], batch_size: int, max_examples: int, margin: float = 3.0
+) -> int:
+    """Return after how many steps a trial at ``batch_size`` is given up as not reaching the target.
+
+    Steps never rise with the batch size and examples never fall with it (Shallue et al. 2019,
+    arXiv 1811.03600), so the nearest batch size known gives a bound; ``margin`` leaves room for noise and
+    for learning rates off the optimum. ``max_examples`` bounds every trial.
+    """
+    ceiling = max(1, max_examples // batch_size)
+    reached = {other: value for other, value in steps.items() if value is not None}
+    if not reached:
+        return ceiling
+    nearest = min(reached, key=lambda other: abs(math.log(other / batch_size)))
+    bound = reached[nearest] * max(1.0, nearest / batch_size)
+    return min(ceiling, max(20, math.ceil(margin * bound)))
+
+
+def _next_up(steps: Mapping[int, float | None], candidates: Sequence[int]) -> int | None:
+    tried = sorted(steps)
+    if len(tried) > 2 and all(
+        _flat(steps[low], steps[high]) for low, high in zip(tried[-3:-1], tried[-2:], strict=True)
+    ):
+        return None
+    return _outward([c for c in candidates if c > tried[-1]], 4 * tried[-1])
+
+
+def _next_down(steps: Mapping[int, float | None], candidates: Sequence[int]) -> int | None:
+    tried = sorted(steps)
+    if len(tried) > 1:
+        low, high = tried[:2]
+        if _flat(_times(steps[high], high), _times(steps[low], low)):
+            return None
+    return _outward([c for c in reversed(candidates) if c < tried[0]], tried[0] / 4)
+
+
+def _outward(beyond: Sequence[int], wanted: float) -> int | None:
+    """Return the candidate nearest to a factor of 4 further out; ``beyond`` starts with the nearest."""
+    return min(beyond, key=lambda candidate: abs(math.log(candidate / wanted)), default=None)
+
+
+def _flat(before: float | None, after: float | None) -> bool:
+    if before is None or after is None:
+        return before is not None
+    return after > before * (1 - FALL_THAT_COUNTS)
+
+
+def _times(steps: float | None, batch_size: int) -> float | None:
+    return None if steps is None else steps * batch_size
+
+
+def _between(candidate: int, steps: Mapping[int, float | None]) -> bool:
+    return min(steps) < candidate < max(steps)

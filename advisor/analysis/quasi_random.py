@@ -1,0 +1,77 @@
+"""Points that fill a search space evenly, one at a time."""
+
+import math
+from collections.abc import Mapping
+
+from scipy.stats import qmc
+
+from advisor.records.search_space import (
+    Categorical,
+    Distribution,
+    Float,
+    HyperparameterValue,
+    Int,
+    Scale,
+    SearchSpace,
+)
+
+
+def quasi_random_point(space: SearchSpace, index: int, seed: int) -> dict[str, HyperparameterValue]:
+    """Return the point number ``index`` of the scrambled Sobol sequence over ``space``.
+
+    Any part of the sequence can be had without the rest, so that a study that is taken up again goes on
+    where it was.
+    """
+    if not space:
+        return {}
+    engine = qmc.Sobol(len(space), scramble=True, rng=seed)
+    if index:
+        engine.fast_forward(index)
+    shares = engine.random(1)[0]
+    return {name: _value(space[name], float(share)) for name, share in zip(space, shares, strict=True)}
+
+
+def window(
+    space: SearchSpace, centre: Mapping[str, HyperparameterValue], decades: float = 1.0
+) -> dict[str, Distribution]:
+    """Return ``space`` with its learning rate held to ``decades`` on each side of ``centre``, where known."""
+    narrowed = dict(space)
+    learning_rate = space.get("learning_rate")
+    if isinstance(learning_rate, Float) and "learning_rate" in centre:
+        middle, factor = float(centre["learning_rate"]), 10**decades
+        low, high = max(learning_rate.low, middle / factor), min(learning_rate.high, middle * factor)
+        if low < high:
+            narrowed["learning_rate"] = Float(low, high, log=learning_rate.log)
+    return narrowed
+
+
+def number_of_points(space: SearchSpace) -> float:
+    """Return how many different points ``space`` holds; infinite where one of its axes is continuous."""
+    return math.prod(_number_of_values(distribution) for distribution in space.values())
+
+
+def _number_of_values(distribution: Distribution) -> float:
+    if isinstance(distribution, Categorical):
+        return len(set(distribution.choices))
+    return distribution.high - distribution.low + 1 if isinstance(distribution, Int) else math.inf
+
+
+def _value(distribution: Distribution, share: float) -> HyperparameterValue:
+    if isinstance(distribution, Categorical):
+        return distribution.choices[int(share * len(distribution.choices))]
+    if isinstance(distribution, Int):
+        return _whole(distribution, share)
+    if distribution.scale is Scale.LOG_ONE_MINUS:
+        return 1 - _between(1 - distribution.low, 1 - distribution.high, share, log=True)
+    return _between(distribution.low, distribution.high, share, distribution.log)
+
+
+def _whole(distribution: Int, share: float) -> int:
+    """Every whole number gets the width of its own unit of the axis."""
+    value = _between(distribution.low, distribution.high + 1, share, distribution.log)
+    return min(int(value), distribution.high)
+
+
+def _between(low: float, high: float, share: float, log: bool) -> float:
+    value = low * (high / low) ** share if log else low + (high - low) * share
+    return min(max(value, min(low, high)), max(low, high))

@@ -1,0 +1,75 @@
+"""``advisor report``: everything known about a workload, from the store alone."""
+
+from advisor.analysis.optimizers import search_ranges
+from advisor.analysis.throughput import summarize
+from advisor.errors import WorkloadError
+from advisor.records.description import WorkloadDescription
+from advisor.records.measurement import Throughput
+from advisor.records.recommendation import Advice
+from advisor.records.report import Report
+from advisor.records.trials import StudyKind
+from advisor.records.tuning import TuningResult
+from advisor.workflows.ports import Store
+from advisor.workflows.studies import tuning_result
+
+
+def report(store: Store, workload: str | None) -> Report:
+    """Return what is recorded of ``workload``, by default of the one used last."""
+    description = _description(store, workload)
+    throughput, advice = _throughput(store, description), store.latest_advice(description.name)
+    studies = _studies(store, description)
+    return Report(
+        workload=description.name,
+        throughput=throughput,
+        advice=advice,
+        studies=studies,
+        notes=_notes(description, throughput, advice),
+        next=_next(throughput, advice, studies),
+    )
+
+
+def _description(store: Store, workload: str | None) -> WorkloadDescription:
+    descriptions = store.descriptions()
+    if not descriptions:
+        raise WorkloadError("Nothing is recorded in this database yet. Run `advisor recommend` first.")
+    if workload is None:
+        return descriptions[0]
+    found = [description for description in descriptions if description.name == workload]
+    if not found:
+        known = ", ".join(description.name for description in descriptions)
+        raise WorkloadError(f"Nothing is recorded of workload {workload!r}; there are {known}.")
+    return found[0]
+
+
+def _throughput(store: Store, description: WorkloadDescription) -> Throughput | None:
+    runs = store.latest_measurements(description.name)
+    return summarize(runs[0]) if runs else None
+
+
+def _studies(store: Store, description: WorkloadDescription) -> tuple[TuningResult, ...]:
+    space = search_ranges(description)
+    studies = store.studies(description.name)
+    tuned = [study for study in studies if study.kind is StudyKind.TUNE]
+    return tuple(tuning_result(study, space, store.trials(study.name)) for study in tuned)
+
+
+def _notes(
+    description: WorkloadDescription, throughput: Throughput | None, advice: Advice | None
+) -> tuple[str, ...]:
+    notes = []
+    if throughput and throughput.fingerprint != description.fingerprint.timing:
+        notes.append("The measurement is stale: the workload or the machine has changed since.")
+    if advice:
+        changed = advice.description.fingerprint.changed(description.fingerprint)
+        if changed:
+            parts = ", ".join(changed).replace("_", " ")
+            notes.append(f"The advice is stale: {parts} changed since.")
+    return tuple(notes)
+
+
+def _next(throughput: Throughput | None, advice: Advice | None, studies: tuple[TuningResult, ...]) -> str:
+    if throughput is None:
+        return "advisor measure"
+    if advice is None or advice.recommendation is None:
+        return "advisor recommend"
+    return "advisor dashboard" if studies else f"advisor tune --batch {advice.recommendation.batch_size}"

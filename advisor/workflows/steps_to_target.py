@@ -1,0 +1,214 @@
+"""Steps to target at one batch size: trials select the hyperparameters, fresh seeds measure the steps."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from advisor.analysis.compass import Compass, Offsets, Rank, Score, best_offsets
+from advisor.analysis.curves import crossing, evaluation_steps
+from advisor.analysis.fresh_seeds import steps_interval
+from advisor.analysis.optimizers import search_ranges
+from advisor.errors import WorkloadError
+from advisor.records.description import WorkloadDescription
+from advisor.records.requests import RecommendRequest
+from advisor.records.scaling import BatchSizeResult, Crossing, Observation
+from advisor.records.search_space import HyperparameterValue
+from advisor.records.target import Target
+from advisor.records.trials import (
+    CurvePoint,
+    Study,
+    StudyKind,
+    Trial,
+    TrialPlan,
+    TrialPurpose,
+    TrialState,
+    study_name,
+)
+from advisor.workflows.tools import SessionKeeper, Tools
+from advisor.workflows.trial import Ending, TrialRunner, stop_if_broken
+
+LOOK_RATIO = 1.05
+"""Each evaluation comes this much later than the last, so every batch size has equal chances to be caught."""
+RUNNERS_UP = 2
+"""How many runners-up are measured where a fresh seed of the selected hyperparameters fails."""
+
+Values = Mapping[str, HyperparameterValue]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Fresh-seed runs of one point of the search."""
+
+    point: Offsets
+    crossings: tuple[Crossing, ...]
+
+    @property
+    def merit(self) -> tuple[int, float]:
+        """Failures first, then the mean of the steps; smaller is better."""
+        interval = steps_interval(self.crossings, 0.0)
+        failures = sum(found.censored for found in self.crossings)
+        return failures, interval.estimate if interval else 0.0
+
+
+class BatchSizeSearch:
+    """The search at one batch size; trials that are recorded already are not run again."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        keeper: SessionKeeper,
+        description: WorkloadDescription,
+        request: RecommendRequest,
+        batch_size: int,
+        step_limit: int,
+    ) -> None:
+        self._tools, self._request, self._limit = tools, request, step_limit
+        self._target = required_target(description)
+        self._study = _open_study(tools, description, request, batch_size)
+        self._runner = TrialRunner(tools.store, keeper, self._study)
+        self._recorded = list(tools.store.trials(self._study.name))
+        self._used: dict[int, Trial] = {}
+
+    def run(self, compass: Compass) -> BatchSizeResult:
+        """Search with ``compass``, then measure with fresh seeds what it selects."""
+        scores = self._select(compass)
+        measured = []
+        for point in _reached(scores)[: 1 + RUNNERS_UP]:
+            measured.append(Measured(point, self._measure(compass.values(point))))
+            if not any(found.censored for found in measured[-1].crossings):
+                break
+        return self._result(compass, scores, min(measured, key=lambda one: one.merit, default=None))
+
+    def _select(self, compass: Compass) -> Mapping[Offsets, Score]:
+        scores: dict[Offsets, Score] = {}
+        limit = self._limit
+        while len(scores) < self._request.trials_per_batch_size:
+            point = compass.propose(scores)
+            if point is None:
+                break
+            plan = TrialPlan(compass.values(point), self._request.seed, TrialPurpose.SELECT, limit)
+            trial = self._trial(plan)
+            found = crossing(trial.curve, self._target)
+            scores[point] = self._score(trial, found)
+            if found.high is not None:
+                limit = min(limit, int(found.high))
+        return scores
+
+    def _measure(self, values: Values) -> tuple[Crossing, ...]:
+        seeds = range(self._request.seed + 1, self._request.seed + 1 + self._request.seeds)
+        plans = [TrialPlan(values, seed, TrialPurpose.MEASURE, self._limit) for seed in seeds]
+        return tuple(self._fresh(self._trial(plan)) for plan in plans)
+
+    def _fresh(self, trial: Trial) -> Crossing:
+        """Return the crossing; a diverged run would have needed more than any number of steps."""
+        found = crossing(trial.curve, self._target)
+        return found if found.steps is not None else Crossing(None, float(self._limit), None)
+
+    def _score(self, trial: Trial, found: Crossing) -> Score:
+        if found.steps is not None:
+            return Score(Rank.REACHED, found.steps)
+        if trial.state is not TrialState.COMPLETE or not trial.curve:
+            return Score(Rank.INFEASIBLE, 0.0)
+        values = [point.metrics[self._target.metric] for point in trial.curve]
+        return Score(Rank.TOO_SLOW, min(abs(value - self._target.value) for value in values))
+
+    def _trial(self, plan: TrialPlan) -> Trial:
+        trial = self._known(plan) or self._run(plan)
+        self._used[trial.number] = trial
+        return trial
+
+    def _known(self, plan: TrialPlan) -> Trial | None:
+        """Return a recorded trial that answers ``plan``: the same values and seed, run far enough."""
+        for trial in self._recorded:
+            same = (trial.plan.hyperparameters, trial.plan.seed) == (plan.hyperparameters, plan.seed)
+            if same and trial.plan.purpose is plan.purpose and self._far_enough(trial, plan):
+                return trial
+        return None
+
+    def _far_enough(self, trial: Trial, plan: TrialPlan) -> bool:
+        if trial.state is TrialState.INFEASIBLE:
+            return True
+        reached = crossing(trial.curve, self._target).steps is not None
+        return trial.state is TrialState.COMPLETE and (reached or trial.steps >= plan.max_steps)
+
+    def _run(self, plan: TrialPlan) -> Trial:
+        number = len(self._recorded)
+        self._tell(plan)
+        trial = self._runner.run(number, plan, evaluation_steps(plan.max_steps, LOOK_RATIO), self._watch)
+        self._recorded.append(trial)
+        steps = crossing(trial.curve, self._target).steps
+        self._tools.board.add(self._study.name, trial, steps)
+        stop_if_broken(self._recorded)
+        return trial
+
+    def _watch(self, curve: Sequence[CurvePoint]) -> Ending | None:
+        found = crossing(curve, self._target)
+        if found.steps is None:
+            return None
+        return Ending(TrialState.COMPLETE, f"reached the target in {found.steps:,.1f} steps")
+
+    def _tell(self, plan: TrialPlan) -> None:
+        values = ", ".join(
+            f"{name.replace('_', ' ')} {value:.3g}" for name, value in plan.hyperparameters.items()
+        )
+        why = "fresh seed" if plan.purpose is TrialPurpose.MEASURE else "trial"
+        self._tools.progress.say(f"Batch size {self._study.batch_size:,}: {why} with {values}.")
+
+    def _result(
+        self, compass: Compass, scores: Mapping[Offsets, Score], measured: Measured | None
+    ) -> BatchSizeResult:
+        crossings = measured.crossings if measured else (Crossing(None, float(self._limit), None),)
+        slack = compass.log_slack(scores)
+        interval = steps_interval(crossings, slack)
+        batch_size = self._study.batch_size
+        return BatchSizeResult(
+            batch_size=batch_size,
+            best=compass.values(measured.point) if measured else None,
+            at_edge=bool(measured) and best_offsets(scores) == measured.point and compass.at_edge(scores),
+            trials=len(self._used),
+            infeasible=sum(trial.state is TrialState.INFEASIBLE for trial in self._used.values()),
+            observations=tuple(Observation(batch_size, found) for found in crossings),
+            steps=interval.estimate if interval else None,
+            steps_interval=interval,
+            censored=interval is None,
+            log_slack=slack,
+        )
+
+
+def required_target(description: WorkloadDescription) -> Target:
+    """Return the workload's target; without one there is nothing to count steps to."""
+    if description.target is None:
+        raise WorkloadError(
+            f"Workload {description.name!r} has no target. Give it one, such as "
+            'target=Target("loss", at_most=0.1); its metrics are ' + ", ".join(description.metrics) + "."
+        )
+    return description.target
+
+
+def _reached(scores: Mapping[Offsets, Score]) -> Sequence[Offsets]:
+    """Return the points that reached the target, the best first."""
+    return sorted(
+        (point for point, score in scores.items() if score.rank is Rank.REACHED),
+        key=lambda point: scores[point],
+    )
+
+
+def _open_study(
+    tools: Tools, description: WorkloadDescription, request: RecommendRequest, batch_size: int
+) -> Study:
+    study = tools.store.open_study(
+        Study(
+            name=study_name(
+                description.name, description.fingerprint.training, StudyKind.STEPS_TO_TARGET, batch_size
+            ),
+            kind=StudyKind.STEPS_TO_TARGET,
+            workload=description.name,
+            fingerprint=description.fingerprint.training,
+            batch_size=batch_size,
+            target=required_target(description),
+            configuration=description.configuration,
+            settings={"look_ratio": LOOK_RATIO},
+            command=request.command,
+        )
+    )
+    tools.board.open(study, search_ranges(description), request.seed)
+    return study

@@ -1,0 +1,229 @@
+"""``advisor tune``: one Optuna study at one batch size."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import count
+from pathlib import Path
+
+from advisor.analysis.curves import best_point
+from advisor.analysis.optimizers import search_ranges
+from advisor.analysis.quasi_random import number_of_points, quasi_random_point, window
+from advisor.errors import WorkloadError
+from advisor.records.description import WorkloadDescription
+from advisor.records.requests import TuneRequest
+from advisor.records.scaling import BatchSizeResult
+from advisor.records.search_space import HyperparameterValue, default_value
+from advisor.records.trials import (
+    CurvePoint,
+    Study,
+    StudyKind,
+    Trial,
+    TrialPlan,
+    TrialPurpose,
+    TrialState,
+    study_name,
+)
+from advisor.records.tuning import TuningResult
+from advisor.workflows.steps_to_target import required_target
+from advisor.workflows.studies import best_trial, tuning_result
+from advisor.workflows.tools import SessionKeeper, Tools
+from advisor.workflows.trial import TrialRunner, Watch, stop_if_broken
+
+EPOCHS = 20
+"""Length of a trial where nothing is known of the steps that the target takes."""
+TIMES_STEPS_TO_TARGET = 3
+"""Length of a trial as a multiple of the known steps to target: room to go beyond it."""
+LOOKS = 25
+"""Evaluations of one trial, at regular intervals of steps."""
+EXPLORED_SHARE = 0.5
+"""Share of the trials that is quasi-random; the rest exploits what they found."""
+
+Values = Mapping[str, HyperparameterValue]
+
+
+def tune(tools: Tools, request: TuneRequest, artifacts: Path) -> TuningResult:
+    """Run the study at ``request.batch_size`` until it has ``request.trials`` finished trials.
+
+    Trials of an earlier run count. Checkpoints go to ``artifacts``; the best trial's is kept.
+    """
+    with SessionKeeper(tools.sessions) as keeper:
+        description = keeper.session().describe()
+        tools.store.save_description(description)
+        check_batch_size(description, request.batch_size)
+        return _Tuning(tools, keeper, description, request, artifacts).run()
+
+
+def check_batch_size(description: WorkloadDescription, batch_size: int) -> None:
+    """Raise :class:`~advisor.errors.WorkloadError` where the training split cannot fill one batch."""
+    if not 1 <= batch_size <= description.training_examples:
+        raise WorkloadError(
+            f"Batch size {batch_size} cannot be trained: the training split has "
+            f"{description.training_examples:,} examples. Choose 1 to {description.training_examples}."
+        )
+
+
+class _Tuning:
+    """One run of a study: half of its trials explore, the others exploit."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        keeper: SessionKeeper,
+        description: WorkloadDescription,
+        request: TuneRequest,
+        artifacts: Path,
+    ) -> None:
+        self._tools, self._keeper, self._request = tools, keeper, request
+        self._space = search_ranges(description)
+        self._known = _known_best(tools, description, request.batch_size)
+        self._study = _open_study(tools, description, request)
+        tools.board.open(self._study, self._space, request.seed)
+        self._runner = TrialRunner(tools.store, keeper, self._study)
+        self._artifacts = artifacts
+        self._trials = list(tools.store.trials(self._study.name))
+
+    def run(self) -> TuningResult:
+        """Run what is missing of the trials that were asked for."""
+        while len(self._ended()) < self._request.trials and not self._exhausted():
+            self._run_one()
+            self._tools.progress.advance("trials", len(self._ended()), self._request.trials)
+            stop_if_broken(self._trials)
+        return tuning_result(self._study, self._space, self._trials)
+
+    @property
+    def _max_steps(self) -> int:
+        steps = self._study.settings["max_train_steps"]
+        assert isinstance(steps, int)
+        return steps
+
+    def _ended(self) -> Sequence[Trial]:
+        return [
+            trial for trial in self._trials if trial.state in (TrialState.COMPLETE, TrialState.INFEASIBLE)
+        ]
+
+    def _exhausted(self) -> bool:
+        different = {tuple(sorted(trial.plan.hyperparameters.items())) for trial in self._ended()}
+        return len(different) >= number_of_points(self._space)
+
+    def _run_one(self) -> None:
+        number, values = self._propose()
+        plan = TrialPlan(values, self._request.seed, TrialPurpose.SELECT, self._max_steps)
+        try:
+            trial = self._runner.run(number, plan, looks(self._max_steps), self._watch(number))
+        except BaseException:
+            self._tools.board.tell(self._study.name, number, TrialState.INTERRUPTED, None, "interrupted")
+            raise
+        self._trials.append(trial)
+        best = best_point(trial.curve, self._study.target)
+        value = best.metrics[self._study.target.metric] if best else None
+        self._tools.board.tell(self._study.name, number, trial.state, value, trial.reason)
+        self._keep_best_checkpoint()
+
+    def _watch(self, number: int) -> Watch:
+        """Show each evaluation on the board, and save the model whenever it is the trial's best so far."""
+        target = self._study.target
+
+        def watch(curve: Sequence[CurvePoint]) -> None:
+            self._tools.board.report(
+                self._study.name, number, curve[-1].step, curve[-1].metrics[target.metric]
+            )
+            if best_point(curve, target) is curve[-1]:
+                path = self._checkpoint(number)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                self._keeper.session().save(path)
+
+        return watch
+
+    def _checkpoint(self, number: int) -> Path:
+        return self._artifacts / self._study.name / f"trial-{number}.npz"
+
+    def _keep_best_checkpoint(self) -> None:
+        """Keep one checkpoint, the study's best: disk use does not grow with the number of trials."""
+        best = best_trial(self._study, self._trials)
+        for index, other in enumerate(self._trials):
+            path = self._checkpoint(other.number)
+            kept = str(path.resolve()) if best and other.number == best.number and path.exists() else None
+            if kept is None:
+                path.unlink(missing_ok=True)
+            if kept != other.checkpoint:
+                self._tools.store.finish_trial(
+                    self._study.name, other.number, other.state, other.reason, kept
+                )
+                self._trials[index] = replace(other, checkpoint=kept)
+
+    def _propose(self) -> tuple[int, Values]:
+        index = len(self._ended())
+        explores = index < EXPLORED_SHARE * self._request.trials or number_of_points(self._space) < math.inf
+        if not explores:
+            return self._tools.board.ask(self._study.name)
+        values = self._first(index) or self._unexplored(index)
+        return self._tools.board.ask_at(self._study.name, values), values
+
+    def _first(self, index: int) -> Values | None:
+        """Return what `recommend` found at this batch size, for the first trial."""
+        if index or "learning_rate" not in self._known or "learning_rate" not in self._space:
+            return None
+        usual = {name: default_value(range_) for name, range_ in self._space.items()}
+        return {**usual, **{name: value for name, value in self._known.items() if name in usual}}
+
+    def _unexplored(self, index: int) -> Values:
+        """Return the next quasi-random point that no trial has had yet."""
+        space = window(self._space, self._known)
+        had = [trial.plan.hyperparameters for trial in self._ended()]
+        points = (quasi_random_point(space, number, self._request.seed) for number in count(index))
+        return next(point for point in points if point not in had)
+
+
+def looks(max_steps: int) -> Iterator[int]:
+    """Yield the steps to evaluate at: regular intervals, the last step included."""
+    every = max(1, max_steps // LOOKS)
+    yield from range(every, max_steps, every)
+    yield max_steps
+
+
+def _known_best(tools: Tools, description: WorkloadDescription, batch_size: int) -> Values:
+    """Return the hyperparameters that `recommend` selected at this batch size, if it did."""
+    result = _recommended(tools, description, batch_size)
+    return result.best or {} if result else {}
+
+
+def _recommended(tools: Tools, description: WorkloadDescription, batch_size: int) -> BatchSizeResult | None:
+    advice = tools.store.latest_advice(description.name)
+    if advice is None or advice.description.fingerprint.training != description.fingerprint.training:
+        return None
+    return next((result for result in advice.results if result.batch_size == batch_size), None)
+
+
+def _max_train_steps(tools: Tools, description: WorkloadDescription, request: TuneRequest) -> int:
+    if request.max_train_steps is not None:
+        return request.max_train_steps
+    result = _recommended(tools, description, request.batch_size)
+    if result and result.steps:
+        return math.ceil(TIMES_STEPS_TO_TARGET * result.steps)
+    return max(LOOKS, EPOCHS * description.training_examples // request.batch_size)
+
+
+def _open_study(tools: Tools, description: WorkloadDescription, request: TuneRequest) -> Study:
+    training = description.fingerprint.training
+    study = tools.store.open_study(
+        Study(
+            name=study_name(description.name, training, StudyKind.TUNE, request.batch_size),
+            kind=StudyKind.TUNE,
+            workload=description.name,
+            fingerprint=training,
+            batch_size=request.batch_size,
+            target=required_target(description),
+            configuration=description.configuration,
+            settings={"max_train_steps": _max_train_steps(tools, description, request)},
+            command=request.command,
+        )
+    )
+    recorded = study.settings["max_train_steps"]
+    if request.max_train_steps not in (None, recorded):
+        raise WorkloadError(
+            f"Study {study.name} was begun with max_train_steps = {recorded}, and {request.max_train_steps} "
+            "was asked for. Trials of different lengths cannot be compared: leave it out, "
+            "or use another --storage."
+        )
+    return study
