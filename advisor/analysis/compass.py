@@ -9,7 +9,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import pairwise
 
 from advisor.records.search_space import Float, Scale
 
@@ -43,8 +42,8 @@ class Axis:
     def at(self, offset: float) -> float:
         """Return the value ``offset`` doublings from the start (of 1 − value on that scale)."""
         if self.range.scale is Scale.LOG_ONE_MINUS:
-            return 1 - (1 - self.start) * 2.0**-offset
-        return self.start * 2.0**offset
+            return 1 - (1 - self.start) * math.exp2(-offset)
+        return self.start * math.exp2(offset)
 
     def contains(self, value: float) -> bool:
         """Return whether the range holds ``value``."""
@@ -91,11 +90,10 @@ class Compass:
         sides = sorted(self._sides(best, scores), key=lambda side: -side.gap)
         return next((side.next_point for side in sides if side.next_point), None)
 
-    def at_edge(self, scores: Mapping[Offsets, Score]) -> bool:
-        """Return whether the best point has a neighbour that was left out because its range ends."""
-        best, finest = best_offsets(scores), self.strides[-1]
-        axes = range(len(self.axes))
-        return any(not self.inside(_moved(best, axis, by)) for axis in axes for by in (finest, -finest))
+    def at_edge(self, point: Offsets) -> bool:
+        """Return whether a neighbour of ``point`` lies outside its range, so that it could not be tried."""
+        axes, finest = range(len(self.axes)), self.strides[-1]
+        return any(not self.inside(_moved(point, axis, by)) for axis in axes for by in (finest, -finest))
 
     def log_slack(self, scores: Mapping[Offsets, Score]) -> float:
         """Return how much lower ln(steps) may be between the best learning rate and its neighbours.
@@ -158,12 +156,13 @@ def start_learning_rate(
     for perfect scaling; without any, ``default`` is taken to hold at ``default_batch_size``.
     """
     if not optima:
-        return default * (batch_size / default_batch_size) ** exponent
+        return default * math.pow(batch_size / default_batch_size, exponent)
     nearest = sorted(optima, key=lambda other: abs(math.log(other / batch_size)))
     power = exponent
-    for first, second in list(pairwise(nearest))[:1]:
+    if len(nearest) > 1:
+        first, second = nearest[:2]
         power = math.log(optima[first] / optima[second]) / math.log(first / second)
-    return optima[nearest[0]] * (batch_size / nearest[0]) ** min(max(power, 0.0), exponent)
+    return optima[nearest[0]] * math.pow(batch_size / nearest[0], min(max(power, 0.0), exponent))
 
 
 def _moved(offsets: Offsets, axis: int, by: float) -> Offsets:

@@ -12,23 +12,21 @@ def next_batch_size(
 ) -> int | None:
     """Return the batch size to look at next, or None where the curve is known well enough.
 
-    ``steps`` maps the batch sizes looked at to steps to target (None: not reached). The first is the
-    middle of ``candidates`` (ascending); from there outwards by factors of 4 (downwards first where the
-    target was not reached, since small batches take more steps for the same examples), upwards until steps
-    have fallen by less than a tenth twice, downwards until examples to target stop falling; then the candidate
-    nearest to ``aim`` (the critical batch size as it is known so far) that has not been looked at, until
-    there are ``most``.
+    ``steps`` maps the batch sizes looked at, in their order, to steps to target (None: not reached). The
+    first is the middle of ``candidates`` (ascending). From there it goes outwards by factors of 4, on
+    either side in turn: upwards until steps have fallen by less than a tenth twice, downwards until
+    examples to target stop falling, and downwards alone while nothing has reached the target, since small
+    batches take more steps for the same examples. Then comes the candidate nearest to ``aim``, the
+    critical batch size as it is known so far, until there are ``most``.
     """
     if not steps:
         return candidates[len(candidates) // 2]
     if len(steps) >= most:
         return None
-    outwards = (_next_up(steps, candidates), _next_down(steps, candidates))
-    if not any(steps.values()):
-        outwards = outwards[::-1]
-    open_ends = [batch_size for batch_size in outwards if batch_size is not None]
-    if open_ends:
-        return open_ends[0]
+    up, down = _next_up(steps, candidates), _next_down(steps, candidates)
+    first, second = (up, down) if _upwards_is_due(steps) else (down, up)
+    if first or second:
+        return first or second
     rest = [candidate for candidate in candidates if candidate not in steps and _between(candidate, steps)]
     if aim is None or not rest:
         return None
@@ -58,6 +56,13 @@ def step_limit(
     nearest = min(reached, key=lambda other: abs(math.log(other / batch_size)))
     bound = reached[nearest] * max(1.0, nearest / batch_size)
     return min(ceiling, max(20, math.ceil(margin * bound)))
+
+
+def _upwards_is_due(steps: Mapping[int, float | None]) -> bool:
+    """Take turns, so that both ends are seen; where nothing has reached the target go down."""
+    middle = next(iter(steps))
+    above = sum(batch_size > middle for batch_size in steps)
+    return any(steps.values()) and above <= len(steps) - 1 - above
 
 
 def _next_up(steps: Mapping[int, float | None], candidates: Sequence[int]) -> int | None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from advisor.analysis.compass import Compass, Offsets, Rank, Score, best_offsets
+from advisor.analysis.compass import Compass, Offsets, Rank, Score
 from advisor.analysis.curves import crossing, evaluation_steps
 from advisor.analysis.fresh_seeds import steps_interval
 from advisor.analysis.optimizers import search_ranges
@@ -163,7 +163,7 @@ class BatchSizeSearch:
         return BatchSizeResult(
             batch_size=batch_size,
             best=compass.values(measured.point) if measured else None,
-            at_edge=bool(measured) and best_offsets(scores) == measured.point and compass.at_edge(scores),
+            at_edge=measured is not None and compass.at_edge(measured.point),
             trials=len(self._used),
             infeasible=sum(trial.state is TrialState.INFEASIBLE for trial in self._used.values()),
             observations=tuple(Observation(batch_size, found) for found in crossings),

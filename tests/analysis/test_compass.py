@@ -1,0 +1,119 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from advisor.analysis.compass import Axis, Compass, Offsets, Rank, Score, best_offsets, start_learning_rate
+from advisor.records.search_space import Float
+
+RATES = Float(1e-6, 1e3, log=True)
+MOMENTA = Float(0.5, 0.999, log_one_minus=True)
+
+
+def rate_search(start: float, strides: tuple[float, ...] = (2.0, 1.0, 0.5), range_: Float = RATES) -> Compass:
+    return Compass((Axis("learning_rate", range_, start),), strides)
+
+
+def plateau_steps(rate: float, bend: float) -> float | None:
+    """Steps × rate constant below the bend, rising above it, divergence at four times the bend."""
+    return None if rate > 4 * bend else 10 / rate * (1 + (rate / bend) ** 3)
+
+
+def run(compass: Compass, steps_at) -> dict[Offsets, Score]:
+    scores: dict[Offsets, Score] = {}
+    while (point := compass.propose(scores)) is not None:
+        steps = steps_at(**compass.values(point))
+        assert point not in scores
+        scores[point] = Score(Rank.INFEASIBLE, 0.0) if steps is None else Score(Rank.REACHED, steps)
+    return scores
+
+
+@given(
+    bend=st.floats(-9, 9).map(lambda power: 2.0**power),
+    start=st.floats(-3, 3).map(lambda power: 2.0**power),
+)
+def test_the_optimum_is_bracketed_from_any_start(bend: float, start: float) -> None:
+    scores = run(rate_search(start * bend), lambda learning_rate: plateau_steps(learning_rate, bend))
+    optimum = bend / 2 ** (1 / 3)
+    least = plateau_steps(optimum, bend)
+    assert least is not None
+    best = scores[best_offsets(scores)]
+    assert best.value <= 1.1 * least
+    assert len(scores) <= 12
+
+
+def test_a_near_start_needs_few_trials() -> None:
+    counts = [
+        len(run(rate_search(offset, (1.0, 0.5)), lambda learning_rate: plateau_steps(learning_rate, 1.0)))
+        for offset in np.geomspace(0.5, 1.4, 9)
+    ]
+    assert np.mean(counts) <= 6
+
+
+def test_the_search_goes_up_from_a_rate_that_is_far_too_small_and_down_from_divergence() -> None:
+    compass = rate_search(1.0)
+    assert compass.propose({}) == (0.0,)
+    assert compass.propose({(0.0,): Score(Rank.TOO_SLOW, 1.0)}) == (2.0,)
+    assert compass.propose({(0.0,): Score(Rank.INFEASIBLE, 0.0)}) == (-2.0,)
+
+
+def test_a_result_that_reached_the_target_beats_one_that_did_not() -> None:
+    scores = {(0.0,): Score(Rank.TOO_SLOW, 0.001), (1.0,): Score(Rank.REACHED, 900.0)}
+    assert best_offsets(scores) == (1.0,)
+
+
+def test_the_range_is_never_left_and_its_edge_is_told() -> None:
+    compass = rate_search(1.0, range_=Float(0.3, 1.5, log=True))
+    scores = run(compass, lambda learning_rate: 10 / learning_rate)
+    rates = [compass.values(point)["learning_rate"] for point in scores]
+    assert min(rates) >= 0.3 and max(rates) <= 1.5
+    assert compass.at_edge(best_offsets(scores))
+    assert not rate_search(1.0).at_edge((0.0,))
+
+
+@given(seed=st.integers(0, 1000))
+def test_momentum_and_learning_rate_are_found_together(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    best_rate, best_gap = math.exp(rng.uniform(-1, 1)), math.exp(rng.uniform(-4, -1))
+
+    def steps(learning_rate: float, momentum: float) -> float:
+        effective = learning_rate / (1 - momentum)
+        return 100 * math.exp(
+            0.5 * math.log(effective / best_rate) ** 2 + 0.2 * math.log((1 - momentum) / best_gap) ** 2
+        )
+
+    compass = Compass((Axis("learning_rate", RATES, 0.1), Axis("momentum", MOMENTA, 0.9)), (2.0, 1.0, 0.5))
+    scores = run(compass, steps)
+    assert scores[best_offsets(scores)].value <= 108
+    assert len(scores) <= 30
+
+
+def test_a_search_over_recorded_scores_takes_the_same_way() -> None:
+    def steps(learning_rate: float) -> float | None:
+        return plateau_steps(learning_rate, 0.3)
+
+    assert list(run(rate_search(0.05), steps)) == list(run(rate_search(0.05), steps))
+
+
+def test_slack_is_the_vertex_of_the_parabola() -> None:
+    compass = rate_search(1.0, (0.5,))
+    curve = {offset: math.exp((offset - 0.1) ** 2) for offset in (-0.5, 0.0, 0.5)}
+    scores = {(offset,): Score(Rank.REACHED, value) for offset, value in curve.items()}
+    assert compass.log_slack(scores) == pytest.approx(0.01)
+
+
+@given(
+    exponent=st.sampled_from([0.5, 1.0]),
+    rate=st.floats(1e-4, 1.0),
+    batch_size=st.integers(0, 12).map(lambda power: 2**power),
+)
+def test_the_start_follows_the_scaling_rule(exponent: float, rate: float, batch_size: int) -> None:
+    expected = rate * (batch_size / 32) ** exponent
+    assert start_learning_rate({32: rate}, batch_size, exponent, 1.0) == pytest.approx(expected)
+    assert start_learning_rate({}, batch_size, exponent, rate) == pytest.approx(expected)
+
+
+def test_a_saturated_learning_rate_stays_where_it_is() -> None:
+    assert start_learning_rate({256: 0.5, 64: 0.5}, 1024, 1.0, 1.0) == pytest.approx(0.5)
