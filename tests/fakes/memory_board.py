@@ -15,7 +15,7 @@ from advisor.records.search_space import (
     Scale,
     SearchSpace,
 )
-from advisor.records.trials import Study, TrialState
+from advisor.records.trials import Study, Trial, TrialState
 
 
 @dataclass
@@ -27,6 +27,7 @@ class BoardTrial:
     value: float | None = None
     reason: str = ""
     intermediate: dict[int, float] = field(default_factory=dict)
+    recorded_number: int | None = None
 
 
 @dataclass
@@ -102,6 +103,18 @@ class MemoryBoard:
                 )
         board.trials.append(BoardTrial(dict(hyperparameters)))
         return len(board.trials) - 1
+
+    def add(self, study: str, trial: Trial, value: float | None) -> None:
+        number = self.ask_at(study, trial.plan.hyperparameters)
+        board = self._opened(study)
+        for point in trial.curve:
+            self.report(study, number, point.step, point.metrics[board.study.target.metric])
+        try:
+            self.tell(study, number, trial.state, value, trial.reason)
+        except StorageError:
+            board.trials.pop()
+            raise
+        board.trials[number].recorded_number = trial.number
 
     def report(self, study: str, number: int, step: int, value: float) -> None:
         self._running(study, number).intermediate[step] = value

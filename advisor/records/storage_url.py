@@ -1,0 +1,60 @@
+"""Where results are kept: the URL of the one database that holds every table."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from advisor.errors import StorageError
+
+POSTGRES_DRIVER_MISSING = (
+    "A PostgreSQL database needs the driver psycopg, which is not installed. "
+    "Install it with: pip install 'batch-advisor[postgres]'"
+)
+_VALID = "Valid are sqlite:///FILE and postgresql://USER:PASSWORD@HOST/DATABASE."
+
+
+@dataclass(frozen=True)
+class StorageURL:
+    """A database that is told apart: ``url`` opens it, ``str()`` shows it without its password.
+
+    ``sqlite_path`` is absolute, and None for PostgreSQL.
+    """
+
+    url: str
+    shown: str
+    sqlite_path: Path | None = None
+
+    def __str__(self) -> str:
+        return self.shown
+
+
+def parse_storage_url(text: str) -> StorageURL:
+    """Return the database that ``text`` names; raise StorageError where it is neither kind that is known."""
+    dialect, separator, rest = text.partition("://")
+    if dialect in ("sqlite", "sqlite+pysqlite") and separator:
+        return _sqlite(text, rest)
+    if dialect in ("postgresql", "postgresql+psycopg") and separator:
+        return StorageURL(f"postgresql+psycopg://{rest}", _without_password(text))
+    raise StorageError(f"{_without_password(text)!r} is not the URL of a database that can be used. {_VALID}")
+
+
+def _sqlite(text: str, rest: str) -> StorageURL:
+    name = rest.removeprefix("/")
+    if name in ("", ":memory:"):
+        raise StorageError(
+            f"{text!r} names a database in memory, which Optuna cannot share and which is lost at the end. "
+            "Name a file, as in sqlite:///advisor.db."
+        )
+    if not rest.startswith("/") or "?" in name:
+        raise StorageError(
+            f"{text!r} does not name one SQLite file: write sqlite:///FILE, with three slashes (four before "
+            "an absolute path) and without options."
+        )
+    path = Path(name).absolute()
+    return StorageURL(f"sqlite:///{path}", f"sqlite:///{name}", path)
+
+
+def _without_password(text: str) -> str:
+    """Return ``text`` without what follows a user's name, and without options: either may be a secret."""
+    masked = re.sub(r"://([^:/@]*):.*@", r"://\1:***@", text, flags=re.DOTALL)
+    return masked.partition("?")[0]

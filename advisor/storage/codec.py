@@ -1,0 +1,69 @@
+"""Records as plain JSON values and back.
+
+Reading is lenient towards other versions of the program: keys that are not known are passed over, and
+keys that are missing take the default of their field.
+"""
+
+import json
+import math
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from cattrs import BaseValidationError
+from cattrs.preconf.json import make_converter
+from cattrs.strategies import configure_tagged_union
+
+from advisor.errors import StorageError
+from advisor.records.search_space import Distribution
+
+Record = TypeVar("Record")
+
+_NON_FINITE = "non_finite"
+
+_converter = make_converter()
+# A distribution is told by its class, since a Float and an Int have the same fields.
+configure_tagged_union(Distribution, _converter, tag_name="kind")
+# An enumeration is kept by its member's name, since its value may be a sentence that is worded anew.
+_converter.register_unstructure_hook(StrEnum, lambda member: member.name)
+_converter.register_structure_hook(StrEnum, lambda name, kind: kind[name])
+_converter.register_structure_hook_func(lambda kind: kind is object, lambda value, _: value)
+
+
+def to_plain(record: object) -> Any:
+    """Return ``record`` as dictionaries, lists and scalars."""
+    return _converter.unstructure(record)
+
+
+def from_plain(kind: type[Record], plain: object) -> Record:
+    """Return the record of ``kind`` that :func:`to_plain` took apart."""
+    try:
+        return _converter.structure(plain, kind)
+    except BaseValidationError as error:
+        raise StorageError(
+            f"The database holds a {kind.__name__} that this version of the program cannot read; it was "
+            "probably written by another version. Upgrade with: pip install --upgrade batch-advisor"
+        ) from error
+
+
+def to_json(plain: object) -> str:
+    """Return ``plain`` as JSON text; NaN and infinities, which JSON has no number for, become objects."""
+    return json.dumps(_finite(plain), allow_nan=False)
+
+
+def from_json(text: str | bytes) -> Any:
+    """Return what :func:`to_json` wrote."""
+    return json.loads(text, object_hook=_read_non_finite)
+
+
+def _finite(plain: object) -> object:
+    if isinstance(plain, float) and not math.isfinite(plain):
+        return {_NON_FINITE: str(plain)}
+    if isinstance(plain, dict):
+        return {key: _finite(value) for key, value in plain.items()}
+    if isinstance(plain, list | tuple):
+        return [_finite(value) for value in plain]
+    return plain
+
+
+def _read_non_finite(read: dict[str, Any]) -> Any:
+    return float(read[_NON_FINITE]) if read.keys() == {_NON_FINITE} else read

@@ -1,0 +1,1 @@
+"""Alembic's scripts, run when a database is opened. A new revision is a new file in ``versions``."""

@@ -1,0 +1,1 @@
+"""One file for each revision of the schema, numbered in order; a published one is never changed."""
