@@ -42,6 +42,15 @@ class MeasureRequest:
 
 
 @dataclass(frozen=True)
+class Provenance:
+    """What reproduces a study: the command, the git commit it ran from, and what was not committed."""
+
+    command: str = ""
+    revision: str | None = None
+    uncommitted_diff: str | None = None
+
+
+@dataclass(frozen=True)
 class RecommendRequest:
     """Find steps to target at each batch size, with the hyperparameters in ``tune`` retuned at each.
 
@@ -60,7 +69,7 @@ class RecommendRequest:
     seed: int = 0
     measure: MeasureRequest = field(default_factory=MeasureRequest)
     workload_argument: str = ""
-    command: str = ""
+    provenance: Provenance = field(default_factory=Provenance)
 
 
 @dataclass(frozen=True)
@@ -76,4 +85,4 @@ class TuneRequest:
     max_train_steps: int | None = None
     seed: int = 0
     workload_argument: str = ""
-    command: str = ""
+    provenance: Provenance = field(default_factory=Provenance)

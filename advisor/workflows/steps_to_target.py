@@ -207,7 +207,9 @@ def _open_study(
             target=required_target(description),
             configuration=description.configuration,
             settings={"look_ratio": LOOK_RATIO},
-            command=request.command,
+            command=request.provenance.command,
+            revision=request.provenance.revision,
+            uncommitted_diff=request.provenance.uncommitted_diff,
         )
     )
     tools.board.open(study, search_ranges(description), request.seed)

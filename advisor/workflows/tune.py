@@ -216,7 +216,9 @@ def _open_study(tools: Tools, description: WorkloadDescription, request: TuneReq
             target=required_target(description),
             configuration=description.configuration,
             settings={"max_train_steps": _max_train_steps(tools, description, request)},
-            command=request.command,
+            command=request.provenance.command,
+            revision=request.provenance.revision,
+            uncommitted_diff=request.provenance.uncommitted_diff,
         )
     )
     recorded = study.settings["max_train_steps"]

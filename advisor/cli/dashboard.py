@@ -1,0 +1,15 @@
+"""``advisor dashboard``."""
+
+import click
+
+from advisor import wiring
+from advisor.cli import options
+
+
+@click.command("dashboard")
+@click.option("--port", type=click.IntRange(1, 65535), default=8080, show_default=True)
+@options.storage
+def command(port: int, storage: str) -> None:
+    """Serve the Optuna dashboard over everything recorded, on this machine alone; Ctrl-C ends it."""
+    click.echo(f"Optuna dashboard: http://127.0.0.1:{port}/ (Ctrl-C ends it)", err=True)
+    wiring.dashboard(storage, port)

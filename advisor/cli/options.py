@@ -1,0 +1,107 @@
+"""What several commands take alike."""
+
+from collections.abc import Callable, Mapping
+from enum import StrEnum
+from typing import Any, TypeVar
+
+import click
+
+from advisor import wiring
+from advisor.records.requests import BatchSizes
+from advisor.workflows.ports import Progress
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Format(StrEnum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+    CSV = "csv"
+
+
+def workload(function: Function) -> Function:
+    """Add the argument that names a workload."""
+    return click.argument("workload", required=False)(function)
+
+
+def storage(function: Function) -> Function:
+    """Add --storage."""
+    return click.option(
+        "--storage",
+        default=wiring.DEFAULT_STORAGE,
+        show_default=True,
+        metavar="URL",
+        help="Database of everything recorded: SQLite or PostgreSQL.",
+    )(function)
+
+
+def output(function: Function) -> Function:
+    """Add --format and --quiet."""
+    function = click.option("--quiet", is_flag=True, help="Say nothing while working.")(function)
+    return click.option(
+        "--format", "format_", type=click.Choice(list(Format)), default="table", show_default=True
+    )(function)
+
+
+def batch_sizes(function: Function) -> Function:
+    """Add --min, --max and --batch-sizes."""
+    positive = click.IntRange(min=1)
+    function = click.option("--min", "minimum", type=positive, help="Smallest batch size.")(function)
+    function = click.option("--max", "maximum", type=positive, help="Largest batch size.")(function)
+    return click.option(
+        "--batch-sizes", "listed", type=WholeNumbers(), help="Exactly these, such as 64,256."
+    )(function)
+
+
+class WholeNumbers(click.ParamType):
+    """Positive whole numbers between commas."""
+
+    name = "N,N,…"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        """Return the numbers; click tells the user where one is not positive and whole."""
+        try:
+            numbers = tuple(int(part) for part in str(value).split(","))
+        except ValueError:
+            self.fail(f"{value!r} is not a list of whole numbers such as 64,256.", param, ctx)
+        if min(numbers) < 1:
+            self.fail(f"{min(numbers)} is not a batch size: name whole numbers from 1.", param, ctx)
+        return numbers
+
+
+def given(choices: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the choices that the user made."""
+    return {name: value for name, value in choices.items() if value is not None}
+
+
+def batch_size_choices(choices: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``choices`` with --min, --max and --batch-sizes gathered in one field."""
+    names = ("minimum", "maximum", "listed")
+    made = {name: choices[name] for name in names if name in choices}
+    others = {name: value for name, value in choices.items() if name not in names}
+    if "listed" in made and len(made) > 1:
+        raise click.BadParameter("--batch-sizes names them all; leave out --min and --max.")
+    if "maximum" in made and made["maximum"] < made.get("minimum", 1):
+        raise click.BadParameter(f"--min {made['minimum']} is above --max {made['maximum']}.")
+    return {**others, "batch_sizes": BatchSizes(**made)} if made else others
+
+
+def progress(quiet: bool) -> Progress:
+    """Return what tells a waiting person on standard error."""
+    from advisor.reporting.progress import QuietProgress, TerminalProgress
+
+    return QuietProgress() if quiet else TerminalProgress()
+
+
+def show(format_: str, table: Callable[[], str], as_json: Callable[[], Any], csv: Callable[[], str]) -> None:
+    """Print a result on standard output in the chosen format."""
+    import json
+
+    if format_ == Format.JSON:
+        click.echo(json.dumps(as_json(), indent=2, allow_nan=False))
+    else:
+        click.echo((table if format_ == Format.TABLE else csv)().rstrip("\n"))

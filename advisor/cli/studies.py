@@ -1,0 +1,23 @@
+"""``advisor studies``."""
+
+import click
+
+from advisor import wiring
+from advisor.cli import options
+
+
+@click.command("studies")
+@click.argument("name", required=False)
+@options.storage
+@options.output
+def command(name: str | None, storage: str, format_: str, quiet: bool) -> None:
+    """Show the recorded studies, of the workload called NAME or of all, and the command that made each."""
+    from advisor.reporting import csv_output, json_output, text
+
+    known = wiring.studies(name, storage=storage)
+    options.show(
+        format_,
+        lambda: text.studies_text(known),
+        lambda: json_output.studies(known),
+        lambda: csv_output.studies(known),
+    )

@@ -1,0 +1,42 @@
+"""``advisor tune``."""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from advisor import wiring
+from advisor.cli import options
+
+
+@click.command("tune")
+@options.workload
+@click.option("--batch", "batch_size", type=int, required=True, help="Batch size (global).")
+@click.option("--trials", type=click.IntRange(min=1), help="Trials in all, with those of earlier runs (20).")
+@click.option(
+    "--max-train-steps",
+    type=click.IntRange(min=1),
+    help="Steps of every trial [default: three times the known steps to target, else 20 epochs].",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of trainings and search (0).")
+@click.option("--artifacts", type=click.Path(path_type=Path), help="Folder of the checkpoints.")
+@options.storage
+@options.output
+def command(
+    workload: str | None, storage: str, format_: str, quiet: bool, batch_size: int, **made: Any
+) -> None:
+    """Tune learning rate, momentum, regularization and the workload's own hyperparameters at one batch size.
+
+    The first half of the trials fills the search space evenly, the second half exploits what they found.
+    The same command again goes on where the last one stopped.
+    """
+    from advisor.reporting import csv_output, json_output, text
+
+    progress, choices = options.progress(quiet), options.given(made)
+    result = wiring.tune(workload, batch_size=batch_size, storage=storage, progress=progress, **choices)
+    options.show(
+        format_,
+        lambda: text.tuning_text(result),
+        lambda: json_output.tune(result),
+        lambda: csv_output.tune(result),
+    )

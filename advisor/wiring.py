@@ -1,0 +1,238 @@
+"""Builds the real adapters, importing each room when it is first needed, and runs the use cases with them."""
+
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from advisor.errors import WorkloadError
+from advisor.records.measurement import Throughput
+from advisor.records.recommendation import Advice, SpendingPlan
+from advisor.records.report import Report
+from advisor.records.requests import (
+    MeasureRequest,
+    Provenance,
+    RecommendRequest,
+    TuneRequest,
+    WorkloadReference,
+)
+from advisor.records.trials import Study, StudyKind, study_name
+from advisor.records.tuning import TuningResult
+from advisor.records.workload import Workload
+
+if TYPE_CHECKING:
+    from advisor.records.study_file import StudyFile
+    from advisor.workflows.ports import Progress
+    from advisor.workflows.tools import Tools
+
+DEFAULT_STORAGE = "sqlite:///advisor.db"
+DEFAULT_STUDY_FILE = "advisor.toml"
+BUNDLED_WORKLOAD = "advisor.training.digits:workload"
+SESSION_ENTRY = "advisor.training.keras_session:open_session"
+
+WorkloadArgument = str | Path | Workload | None
+
+
+@dataclass(frozen=True)
+class Question:
+    """A workload as the user named it, with what its study file adds; ``said`` tells what was assumed."""
+
+    reference: WorkloadReference
+    argument: str
+    study_file: "StudyFile | None" = None
+    said: str = ""
+
+
+def measure(
+    workload: WorkloadArgument = None,
+    *,
+    storage: str = DEFAULT_STORAGE,
+    progress: "Progress | None" = None,
+    **choices: Any,
+) -> Throughput:
+    """Measure time per step and throughput at each batch size.
+
+    ``workload`` is a :class:`Workload`, ``file.py[:name]``, ``package.module:name`` or a study file;
+    ``choices`` are fields of :class:`~advisor.records.requests.MeasureRequest`.
+    """
+    from advisor.workflows.measure import measure as run
+
+    question = ask(workload)
+    request = MeasureRequest(**{**_from_study_file(question, ("batch_sizes",)), **choices})
+    return run(_tools(question, storage, progress), request)
+
+
+def recommend(
+    workload: WorkloadArgument = None,
+    *,
+    storage: str = DEFAULT_STORAGE,
+    progress: "Progress | None" = None,
+    **choices: Any,
+) -> Advice:
+    """Find the batch size to use; ``choices`` are fields of RecommendRequest."""
+    from advisor.reporting.note import search_note
+    from advisor.workflows.recommend import recommend as run
+
+    question = ask(workload)
+    tools = _tools(question, storage, progress)
+    advice = run(tools, _recommend_request(question, choices))
+    target = advice.description.target
+    fingerprint = advice.description.fingerprint.training
+    for result in advice.results:
+        assert target is not None
+        name = study_name(advice.description.name, fingerprint, StudyKind.STEPS_TO_TARGET, result.batch_size)
+        _note(tools, name, search_note(result, target))
+    return advice
+
+
+def plan(
+    workload: WorkloadArgument = None,
+    *,
+    storage: str = DEFAULT_STORAGE,
+    progress: "Progress | None" = None,
+    **choices: Any,
+) -> SpendingPlan:
+    """Return what :func:`recommend` may spend, training nothing to the target."""
+    from advisor.workflows.recommend import plan as run
+
+    question = ask(workload)
+    return run(_tools(question, storage, progress), _recommend_request(question, choices))
+
+
+def tune(
+    workload: WorkloadArgument = None,
+    *,
+    batch_size: int,
+    storage: str = DEFAULT_STORAGE,
+    artifacts: Path | None = None,
+    progress: "Progress | None" = None,
+    **choices: Any,
+) -> TuningResult:
+    """Run an Optuna study at ``batch_size``; ``choices`` are fields of TuneRequest."""
+    from advisor.reporting.note import study_note
+    from advisor.workflows.tune import tune as run
+
+    question = ask(workload)
+    tools = _tools(question, storage, progress)
+    known = _from_study_file(question, ("trials", "max_train_steps"))
+    request = TuneRequest(batch_size, **{**_given(question), **known, **choices})
+    result = run(tools, request, artifacts or default_artifacts(storage))
+    _note(tools, result.study.name, study_note(result))
+    return result
+
+
+def report(workload: str | None = None, *, storage: str = DEFAULT_STORAGE) -> Report:
+    """Return everything recorded of the workload of that name, by default of the one used last."""
+    from advisor.storage.store import open_store
+    from advisor.workflows.report import report as run
+
+    return run(open_store(storage), workload)
+
+
+def studies(workload: str | None = None, *, storage: str = DEFAULT_STORAGE) -> Sequence[Study]:
+    """Return the recorded studies, oldest first."""
+    from advisor.storage.store import open_store
+
+    return open_store(storage).studies(workload)
+
+
+def dashboard(storage: str, port: int) -> None:
+    """Serve the Optuna dashboard on 127.0.0.1 until it is interrupted."""
+    from advisor.storage.store import open_store
+    from advisor.tuning.dashboard import serve_dashboard
+
+    open_store(storage)
+    serve_dashboard(storage, port=port)
+
+
+def default_artifacts(storage: str) -> Path:
+    """Return where checkpoints go unless the user says: beside an SQLite file, else here."""
+    folder = Path(storage.removeprefix("sqlite:///")).parent if storage.startswith("sqlite:///") else Path()
+    return folder / "advisor-artifacts"
+
+
+def ask(workload: WorkloadArgument) -> Question:
+    """Return the question that names ``workload``; where none is named, ``advisor.toml`` or the digits."""
+    if isinstance(workload, Workload):
+        return Question(WorkloadReference(workload.name, pickled=_pickled(workload)), "")
+    if workload is None and not Path(DEFAULT_STUDY_FILE).exists():
+        said = (
+            "No workload was named: using the bundled handwritten digits (see advisor --help for your own)."
+        )
+        return Question(WorkloadReference(BUNDLED_WORKLOAD), "", said=said)
+    source = str(workload or DEFAULT_STUDY_FILE)
+    if source.endswith(".toml"):
+        return _from_toml(Path(source), "" if workload is None else source)
+    return Question(WorkloadReference(source), source)
+
+
+def _from_toml(path: Path, argument: str) -> Question:
+    from advisor.specs import load_study_file
+
+    study_file = load_study_file(path)
+    reference = WorkloadReference(
+        study_file.workload,
+        target=study_file.target,
+        search_space=study_file.search_space,
+        fixed=study_file.fixed,
+    )
+    said = "" if argument else f"Using {path}."
+    return Question(reference, argument, study_file, said)
+
+
+def _pickled(workload: Workload) -> bytes:
+    import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(workload))
+    except Exception as error:
+        raise WorkloadError(
+            f"Workload {workload.name!r} cannot be sent to a training process ({error}). Make build_model "
+            "and data functions that create what they need themselves, or pass the path of a file."
+        ) from error
+
+
+def _tools(question: Question, storage: str, progress: "Progress | None") -> "Tools":
+    from advisor.execution.local import LocalSessions
+    from advisor.reporting.progress import QuietProgress
+    from advisor.storage.store import open_store
+    from advisor.tuning.board import open_board
+    from advisor.workflows.tools import Tools
+
+    progress = progress or QuietProgress()
+    if question.said:
+        progress.say(question.said)
+    sessions = LocalSessions(SESSION_ENTRY, question.reference)
+    return Tools(sessions, open_store(storage), open_board(storage), progress)
+
+
+def _recommend_request(question: Question, choices: Mapping[str, Any]) -> RecommendRequest:
+    names = ("batch_sizes", "trials_per_batch_size", "seeds", "max_examples_per_trial", "prices")
+    return RecommendRequest(**{**_given(question), **_from_study_file(question, names), **choices})
+
+
+def _given(question: Question) -> dict[str, Any]:
+    from advisor.execution.revision import revision
+
+    command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+    file = Path(question.argument.partition(":")[0])
+    commit, diff = revision(file.parent if file.is_file() else Path.cwd())
+    return {
+        "workload_argument": question.argument,
+        "provenance": Provenance(command, commit, diff),
+    }
+
+
+def _from_study_file(question: Question, names: Sequence[str]) -> dict[str, Any]:
+    """Return what the study file says of ``names``; what it leaves open keeps its default."""
+    if question.study_file is None:
+        return {}
+    values = {name: getattr(question.study_file, name) for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _note(tools: "Tools", study: str, note: str) -> None:
+    tools.store.set_note(study, note)
+    tools.board.set_note(study, note)
