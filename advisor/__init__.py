@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from advisor.records.search_space import Categorical, Float, Int
     from advisor.records.target import Target
     from advisor.records.workload import Workload
+    from advisor.wiring import measure, recommend, tune
 
 _HOMES = {
     "Workload": "advisor.records.workload",
@@ -19,9 +20,22 @@ _HOMES = {
     "Int": "advisor.records.search_space",
     "Categorical": "advisor.records.search_space",
     "Hyperparameters": "advisor.records.hyperparameters",
+    "measure": "advisor.wiring",
+    "recommend": "advisor.wiring",
+    "tune": "advisor.wiring",
 }
 
-__all__ = ["Categorical", "Float", "Hyperparameters", "Int", "Target", "Workload"]
+__all__ = [
+    "Categorical",
+    "Float",
+    "Hyperparameters",
+    "Int",
+    "Target",
+    "Workload",
+    "measure",
+    "recommend",
+    "tune",
+]
 
 
 def __getattr__(name: str) -> Any:

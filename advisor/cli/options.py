@@ -41,7 +41,11 @@ def output(function: Function) -> Function:
     """Add --format and --quiet."""
     function = click.option("--quiet", is_flag=True, help="Say nothing while working.")(function)
     return click.option(
-        "--format", "format_", type=click.Choice(list(Format)), default="table", show_default=True
+        "--format",
+        "format_",
+        type=click.Choice([one.value for one in Format]),
+        default="table",
+        show_default=True,
     )(function)
 
 

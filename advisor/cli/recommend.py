@@ -23,10 +23,19 @@ class Names(click.ParamType):
         return tuple(part.strip() for part in str(value).split(",") if part.strip())
 
 
+def _objective(_context: click.Context, _option: click.Parameter, value: str | None) -> Objective | None:
+    return Objective(value) if value else None
+
+
 @click.command("recommend")
 @options.workload
 @options.batch_sizes
-@click.option("--objective", type=click.Choice(list(Objective)), help="What to be best at.")
+@click.option(
+    "--objective",
+    type=click.Choice([one.value for one in Objective]),
+    callback=_objective,
+    help="What to be best at.",
+)
 @click.option("--tune", type=Names(), help="Retuned at each batch size: learning_rate[,momentum].")
 @click.option(
     "--trials",

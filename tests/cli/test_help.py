@@ -1,0 +1,54 @@
+import subprocess
+import sys
+
+import click
+import pytest
+
+from advisor.cli import advisor, run
+
+HEAVY = ("tensorflow", "keras", "numpy", "scipy", "optuna", "sqlalchemy", "rich", "cloudpickle")
+COMMANDS = advisor.list_commands(click.Context(advisor))
+
+
+@pytest.mark.parametrize("arguments", [[], *[[name] for name in COMMANDS]], ids=str)
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    program = (
+        "import sys\nfrom advisor.cli import run\n"
+        f"status = run({[*arguments, '--help']})\n"
+        f"print(status, [name for name in {HEAVY} if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "0 []"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_and_option_is_documented(name: str) -> None:
+    command = advisor.get_command(click.Context(advisor), name)
+    assert command is not None and command.name == name and command.help
+    undocumented = [
+        option.name
+        for option in command.params
+        if isinstance(option, click.Option) and not option.help and option.name not in ("format_", "port")
+    ]
+    assert undocumented == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tune"], "Missing option '--batch'"),
+        (["tune", "--batch", "many"], "'many' is not a valid integer"),
+        (["recommend", "--objective", "fame"], "'fame' is not one of 'time', 'cost'"),
+        (["measure", "--batch-sizes", "64,x"], "is not a list of whole numbers such as 64,256"),
+        (["measure", "--batch-sizes", "64,0"], "0 is not a batch size"),
+        (["measure", "--min", "8", "--max", "4"], "--min 8 is above --max 4"),
+        (["measure", "--min", "8", "--batch-sizes", "4"], "leave out --min and --max"),
+        (["guess"], "No such command 'guess'"),
+    ],
+    ids=str,
+)
+def test_wrong_usage_is_told_with_status_2(
+    arguments: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == 2
+    assert words in capsys.readouterr().err
