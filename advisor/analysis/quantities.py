@@ -29,12 +29,23 @@ def count(value: float | None) -> str:
 
 def duration(seconds: float | None) -> str:
     """Return a time in µs, ms, s, min or h."""
-    if seconds is None or not math.isfinite(seconds) or seconds == 0:
-        return "0 s" if seconds == 0 else number(seconds)
+    if seconds is None or not math.isfinite(seconds):
+        return number(seconds)
+    size, unit = _unit_of_time(seconds)
+    return f"{number(float(seconds / size))} {unit}"
+
+
+def duration_between(seconds: float, low: float, high: float) -> str:
+    """Return a time with its bounds in one unit, such as ``16.2 ms (14.1–18.6)``."""
+    size, _ = _unit_of_time(seconds)
+    return f"{duration(seconds)} ({number(float(low / size))}–{number(float(high / size))})"
+
+
+def _unit_of_time(seconds: float) -> tuple[float, str]:
+    """Return the largest unit that ``seconds``, rounded, is at least one of; seconds for nothing at all."""
     rounded = float(f"{seconds:.3g}")
-    fitting = [(size, unit) for size, unit in _UNITS_OF_TIME if rounded >= size]
-    size, unit = fitting[-1] if fitting else _UNITS_OF_TIME[0]
-    return f"{number(rounded / size)} {unit}"
+    fitting = [unit for unit in _UNITS_OF_TIME if rounded >= unit[0]]
+    return (1.0, "s") if seconds == 0 else fitting[-1] if fitting else _UNITS_OF_TIME[0]
 
 
 def memory(size_bytes: float | None) -> str:
@@ -43,3 +54,8 @@ def memory(size_bytes: float | None) -> str:
         return "unknown"
     mebibytes = size_bytes / 2**20
     return f"{number(mebibytes)} MiB" if mebibytes < 1024 else f"{number(mebibytes / 1024)} GiB"
+
+
+def percent(share: float | None) -> str:
+    """Return a share in whole per cent."""
+    return "unknown" if share is None or not math.isfinite(share) else f"{share * 100:.0f} %"

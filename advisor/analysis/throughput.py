@@ -60,7 +60,7 @@ def split_warm_up(
     times = _times_per_step(blocks)
     times[1:-1] = np.median([times[:-2], times[1:-1], times[2:]], axis=0)
     rounding = (_ROUNDING * float(times.mean())) ** 2
-    errors = [max(np.var(times[cut:]), rounding) / (len(times) - cut) for cut in range(furthest + 1)]
+    errors = [max(float(np.var(times[cut:])), rounding) / (len(times) - cut) for cut in range(furthest + 1)]
     cut = int(np.argmin(errors))
     return tuple(blocks[:cut]), tuple(blocks[cut:])
 

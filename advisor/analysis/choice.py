@@ -1,0 +1,177 @@
+"""From evidence to one recommended batch size."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from advisor.analysis.cost import resource_cost
+from advisor.analysis.reasons import Choice, caveats, why
+from advisor.analysis.scaling import predict_steps
+from advisor.analysis.statistics import Floats, log_normal_draws, log_spread
+from advisor.records.description import WorkloadDescription
+from advisor.records.intervals import Interval
+from advisor.records.measurement import Throughput
+from advisor.records.recommendation import Answers, Objective, Prices, Recommendation, ResourceCost
+from advisor.records.scaling import BatchSizeResult, FitOutcome, ScalingFit
+
+NEAR_BEST = 1.05
+"""A batch size is as good as the best where it takes at most so many times as much."""
+DRAWS = 1000
+
+
+def recommend_batch_size(
+    description: WorkloadDescription,
+    throughput: Throughput,
+    results: Sequence[BatchSizeResult],
+    fit: ScalingFit,
+    prices: Prices,
+    objective: Objective,
+    seed: int,
+    workload_argument: str = "",
+) -> tuple[Answers, Recommendation | None, tuple[ResourceCost, ...]]:
+    """Return the answers, the recommendation, and what every batch size in the tried range takes.
+
+    Candidates are the measured batch sizes between the smallest and the largest that reached the target
+    and not above the saturation batch size. There is no recommendation where nothing reached the target.
+    ``workload_argument`` is how the user named the workload on the command line.
+    """
+    costs = resource_costs(throughput, results, fit, prices)
+    candidates = _up_to_saturation(costs, throughput.saturation_batch_size)
+    if not candidates:
+        return _answers(throughput, fit, None, None), None, costs
+    chosen = least(candidates, lambda cost: _value(cost, objective))
+    random = np.random.default_rng(seed)
+    choice = Choice(
+        target="the target" if description.target is None else str(description.target),
+        objective=objective,
+        currency=prices.currency,
+        throughput=throughput,
+        results=tuple(results),
+        fit=fit,
+        costs=costs,
+        chosen=chosen,
+        stability=stability(candidates, chosen, fit, random),
+    )
+    fastest = least(candidates, lambda cost: cost.time_to_target_s)
+    cheapest = least(candidates, lambda cost: _value(cost, Objective.COST))
+    answers = _answers(throughput, fit, fastest.batch_size, cheapest.batch_size)
+    return answers, _recommendation(choice, workload_argument), costs
+
+
+def resource_costs(
+    throughput: Throughput, results: Sequence[BatchSizeResult], fit: ScalingFit, prices: Prices
+) -> tuple[ResourceCost, ...]:
+    """Return the cost at every measured batch size within the range that reached the target, ascending.
+
+    Steps come from the fresh seeds where the batch size was tried, else from a fit that can be trusted.
+    """
+    tried = {result.batch_size: result for result in results}
+    reached = [size for size, result in tried.items() if result.steps is not None]
+    costs = []
+    for row in throughput.table:
+        if row.time_per_step_s is None or not reached or not min(reached) <= row.batch_size <= max(reached):
+            continue
+        steps = _steps(row.batch_size, tried.get(row.batch_size), fit)
+        if steps is not None:
+            devices, untried = throughput.configuration.devices, row.batch_size not in tried
+            cost = resource_cost(row.batch_size, steps, row.time_per_step_s, prices, devices, untried)
+            costs.append(cost)
+    return tuple(costs)
+
+
+def least(costs: Sequence[ResourceCost], value: Callable[[ResourceCost], Interval]) -> ResourceCost:
+    """Return the smallest batch size whose value is within noise of the least.
+
+    Within noise is one standard error of the ratio (Breiman et al. 1984, Classification and Regression
+    Trees, section 3.4.3), but never more than ``NEAR_BEST``. ``costs`` ascend and are not empty.
+    """
+    best = min(costs, key=lambda cost: value(cost).estimate)
+
+    def within_noise(cost: ResourceCost) -> bool:
+        noise = math.hypot(log_spread(value(cost)), log_spread(value(best)))
+        return value(cost).estimate <= value(best).estimate * min(math.exp(min(noise, 1.0)), NEAR_BEST)
+
+    return next(cost for cost in costs if cost is best or within_noise(cost))
+
+
+def stability(
+    costs: Sequence[ResourceCost], chosen: ResourceCost, fit: ScalingFit, random: np.random.Generator
+) -> float:
+    """Return the share of draws in which ``chosen`` takes at most ``NEAR_BEST`` times the least time.
+
+    A draw is a bootstrap draw of the fitted curve with times per step drawn from their intervals; without
+    a trusted fit, times to target drawn from theirs. Device-hours and money are proportional to time.
+    """
+    curves = _curve_draws(costs, fit)
+    if curves is None:
+        times = np.stack([log_normal_draws(cost.time_to_target_s, DRAWS, random) for cost in costs])
+    else:
+        size = curves.shape[1]
+        times = curves * np.stack([log_normal_draws(cost.time_per_step_s, size, random) for cost in costs])
+    return float(np.mean(times[costs.index(chosen)] <= NEAR_BEST * times.min(axis=0)))
+
+
+def _curve_draws(costs: Sequence[ResourceCost], fit: ScalingFit) -> Floats | None:
+    """Return S(B) = S_min (1 + (B_c / B)^q)^(1/q), shape (costs, draws), or None without a trusted fit."""
+    if not (_trusted(fit) and fit.draws):
+        return None
+    sizes = np.array([[cost.batch_size] for cost in costs], dtype=np.float64)
+    min_steps, critical, sharpness = np.array(fit.draws, dtype=np.float64).T
+    curves = min_steps * np.exp(np.logaddexp(0, sharpness * np.log(critical / sizes)) / sharpness)
+    return np.asarray(curves, dtype=np.float64)
+
+
+def _steps(batch_size: int, result: BatchSizeResult | None, fit: ScalingFit) -> Interval | None:
+    if result is None:
+        return predict_steps(fit, batch_size) if _trusted(fit) else None
+    if result.steps is None:
+        return None
+    return result.steps_interval or Interval(result.steps, result.steps, result.steps)
+
+
+def _trusted(fit: ScalingFit) -> bool:
+    untrusted = (FitOutcome.INSUFFICIENT, FitOutcome.NOT_HYPERBOLIC)
+    return fit.estimate is not None and fit.outcome not in untrusted
+
+
+def _up_to_saturation(costs: tuple[ResourceCost, ...], saturation: int | None) -> tuple[ResourceCost, ...]:
+    """Return the costs up to the saturation batch size, or all where every one lies above it."""
+    if saturation is None:
+        return costs
+    return tuple(cost for cost in costs if cost.batch_size <= saturation) or costs
+
+
+def _value(cost: ResourceCost, objective: Objective) -> Interval:
+    return cost.time_to_target_s if objective is Objective.TIME else cost.money or cost.device_hours
+
+
+def _answers(throughput: Throughput, fit: ScalingFit, fastest: int | None, cheapest: int | None) -> Answers:
+    speeds = [
+        (row.throughput_examples_per_s.estimate, row.batch_size)
+        for row in throughput.table
+        if row.throughput_examples_per_s is not None
+    ]
+    critical = fit.critical_batch_size if _trusted(fit) else None
+    return Answers(
+        largest_feasible=throughput.largest_feasible_batch_size,
+        fastest_per_example=max(speeds)[1] if speeds else None,
+        critical=critical.estimate if critical else None,
+        fastest_to_target=fastest,
+        cheapest_to_target=cheapest,
+    )
+
+
+def _recommendation(choice: Choice, workload_argument: str) -> Recommendation:
+    chosen = choice.chosen
+    return Recommendation(
+        objective=choice.objective,
+        batch_size=chosen.batch_size,
+        time_to_target_s=chosen.time_to_target_s,
+        device_hours=chosen.device_hours,
+        money=chosen.money,
+        stability=choice.stability,
+        why=why(choice),
+        caveats=tuple(caveats(choice)),
+        next=" ".join(f"advisor tune {workload_argument} --batch {chosen.batch_size}".split()),
+    )

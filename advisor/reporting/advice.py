@@ -1,0 +1,158 @@
+"""The advice as a person reads it: the answer, how sure it is, what is next, then the evidence."""
+
+from collections.abc import Iterator
+
+from rich.console import RenderableType
+
+from advisor.analysis.quantities import count, duration, number, percent
+from advisor.records.recommendation import Advice, Recommendation, ResourceCost, Spent
+from advisor.records.scaling import BatchSizeResult, ScalingFit
+from advisor.reporting.render import (
+    about_count,
+    about_duration,
+    bullet,
+    command,
+    heading,
+    pairs,
+    paragraph,
+    table,
+    values,
+)
+
+
+def advice_parts(advice: Advice) -> Iterator[RenderableType]:
+    """Yield the parts of the whole advice."""
+    yield from _answer(advice)
+    yield heading("Steps to target (95 % intervals)")
+    yield _steps_table(advice)
+    if advice.costs:
+        yield heading("Resource cost = resource consumption per step × steps (95 % intervals)")
+        yield _cost_table(advice)
+        if any(cost.interpolated for cost in advice.costs):
+            yield paragraph("* : not trained; steps from the fitted curve.")
+    yield heading("Batch sizes that are easily confused")
+    yield pairs(_answer_rows(advice))
+    if advice.answers.fastest_to_target is not None:
+        yield paragraph("On the same devices at one price the fastest to the target is the cheapest.")
+    yield heading("The fitted curve")
+    yield paragraph(str(advice.fit.outcome))
+    yield from _fit_parts(advice.fit)
+    yield heading("Spent on this answer")
+    yield paragraph(spent_sentence(advice.spent))
+
+
+def spent_sentence(spent: Spent) -> str:
+    """Return what was used up, in one sentence."""
+    return (
+        f"{number(spent.trials)} trials, {number(spent.steps)} steps, {number(spent.examples)} examples, "
+        f"{duration(float(spent.wall_s))} of training and evaluation."
+    )
+
+
+def _answer(advice: Advice) -> Iterator[RenderableType]:
+    recommendation = advice.recommendation
+    if recommendation is None:
+        target = advice.description.target or "the target"
+        yield paragraph(f"No batch size is recommended: none that was tried reached {target}.", "bold")
+        yield paragraph("Choose an easier target, or let each trial train on more examples.")
+        return
+    yield paragraph(recommendation.why, "bold")
+    yield paragraph("")
+    yield paragraph(_how_sure(recommendation))
+    yield from (bullet(caveat) for caveat in recommendation.caveats)
+    yield paragraph("")
+    yield paragraph("Next, tune the other hyperparameters at this batch size:")
+    yield command(recommendation.next)
+
+
+def _how_sure(recommendation: Recommendation) -> str:
+    time_s = recommendation.time_to_target_s
+    return (
+        f"How sure: with {percent(time_s.level)} confidence it takes {duration(time_s.low)} to "
+        f"{duration(time_s.high)}, and in {percent(recommendation.stability)} of resampled outcomes no "
+        "batch size is better by more than 5 %."
+    )
+
+
+def _steps_table(advice: Advice) -> RenderableType:
+    return table(
+        ("batch size", "steps", "examples", "trials", "diverged", "best hyperparameters"),
+        [_steps_row(result) for result in advice.results],
+        left=("best hyperparameters",),
+    )
+
+
+def _steps_row(result: BatchSizeResult) -> tuple[str, ...]:
+    steps = about_count(result.steps_interval) or (count(result.steps) if result.steps else "not reached")
+    edge = " (edge)" if result.at_edge else ""
+    return (
+        number(result.batch_size),
+        steps,
+        count(result.steps * result.batch_size) if result.steps else "",
+        number(result.trials),
+        number(result.infeasible) if result.infeasible else "",
+        values((result.best or {}).items()) + edge,
+    )
+
+
+def _cost_table(advice: Advice) -> RenderableType:
+    return table(
+        (
+            "batch size",
+            "time per step",
+            "time to target",
+            "device-hours",
+            advice.prices.currency,
+            "kWh",
+        ),
+        [_cost_row(cost) for cost in advice.costs],
+    )
+
+
+def _cost_row(cost: ResourceCost) -> tuple[str, ...]:
+    return (
+        number(cost.batch_size) + ("*" if cost.interpolated else ""),
+        duration(cost.time_per_step_s.estimate),
+        about_duration(cost.time_to_target_s),
+        number(cost.device_hours.estimate),
+        number(cost.money.estimate) if cost.money else "",
+        number(cost.energy_kwh.estimate) if cost.energy_kwh else "",
+    )
+
+
+def _answer_rows(advice: Advice) -> Iterator[tuple[str, str]]:
+    answers = advice.answers
+    yield "the largest that fits", number(answers.largest_feasible)
+    yield "the fastest per example (highest throughput)", number(answers.fastest_per_example)
+    yield "the end of perfect scaling (critical)", count(answers.critical)
+    yield "the fastest to the target", _or_none(answers.fastest_to_target)
+    yield "the cheapest to the target", _or_none(answers.cheapest_to_target)
+
+
+def _or_none(batch_size: int | None) -> str:
+    return "none reached it" if batch_size is None else number(batch_size)
+
+
+def _fit_parts(fit: ScalingFit) -> Iterator[RenderableType]:
+    rows = list(_fit_rows(fit))
+    if rows:
+        yield paragraph("")
+        yield table(("", "95 % interval", "where"), rows, left=("", "where"))
+    if fit.residual_log_rms is not None:
+        yield paragraph(f"The measured steps lie {percent(fit.residual_log_rms)} off the curve, typically.")
+
+
+def _fit_rows(fit: ScalingFit) -> Iterator[tuple[str, str, str]]:
+    """Yield the named batch sizes and the ends of the curve, each with its definition."""
+    more = percent(fit.overhead)
+    named = (
+        ("critical_batch_size", "critical batch size", f"examples {more} above the fewest"),
+        ("half_efficiency_batch_size", "half-efficiency batch size", "examples twice the fewest"),
+        ("maximum_useful_batch_size", "maximum useful batch size", "steps 10 % above the fewest"),
+        ("min_steps", "fewest steps", "at very large batch sizes"),
+        ("min_examples", "fewest examples", "at very small batch sizes"),
+    )
+    for field, name, where in named:
+        outside = "; extrapolated" if field in fit.extrapolated else ""
+        if (interval := getattr(fit, field)) is not None:
+            yield name, about_count(interval), where + outside

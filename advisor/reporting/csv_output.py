@@ -1,0 +1,128 @@
+"""Answers as tables for a spreadsheet: one line per batch size or study, empty where not known."""
+
+import csv
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from io import StringIO
+
+from advisor.records.intervals import Interval
+from advisor.records.measurement import BatchThroughput, Throughput
+from advisor.records.recommendation import Advice, ResourceCost
+from advisor.records.report import Report
+from advisor.records.scaling import BatchSizeResult
+from advisor.records.trials import Study, TrialState
+from advisor.records.tuning import TuningResult
+
+Row = Mapping[str, object]
+
+
+def measure_csv(throughput: Throughput) -> str:
+    """Return one line per measured batch size."""
+    return _written(_measured(row) for row in throughput.table)
+
+
+def recommend_csv(advice: Advice) -> str:
+    """Return one line per tried batch size: steps to target and what they cost."""
+    costs = {cost.batch_size: cost for cost in advice.costs}
+    return _written(_tried(result, costs.get(result.batch_size), advice) for result in advice.results)
+
+
+def tune_csv(results: Sequence[TuningResult]) -> str:
+    """Return one line per tuned study: its best trial and how its trials ended."""
+    return _written(_tuned(result) for result in results)
+
+
+def studies_csv(studies: Sequence[Study]) -> str:
+    """Return one line per recorded study."""
+    return _written(_study(study) for study in studies)
+
+
+def report_csv(report: Report) -> str:
+    """Return the most telling table that there is: steps and costs, else throughput, else studies."""
+    if report.advice is not None:
+        return recommend_csv(report.advice)
+    return measure_csv(report.throughput) if report.throughput else tune_csv(report.studies)
+
+
+def _measured(row: BatchThroughput) -> Row:
+    return {
+        "batch_size": row.batch_size,
+        "outcome": row.outcome.value,
+        **_interval("time_per_step_s", row.time_per_step_s),
+        **_interval("throughput_examples_per_s", row.throughput_examples_per_s),
+        "doubling_efficiency": row.doubling_efficiency,
+        "compile_s": row.compile_s,
+        "peak_memory_bytes": row.peak_memory_bytes,
+        "steps_timed": row.steps_timed,
+        "detail": row.detail,
+    }
+
+
+def _tried(result: BatchSizeResult, cost: ResourceCost | None, advice: Advice) -> Row:
+    names = {name: None for other in advice.results for name in other.best or {}}
+    return {
+        "batch_size": result.batch_size,
+        **_interval("steps", result.steps_interval, result.steps),
+        "censored": result.censored,
+        "trials": result.trials,
+        "infeasible": result.infeasible,
+        "at_edge": result.at_edge,
+        **_interval("time_per_step_s", cost.time_per_step_s if cost else None),
+        **_interval("time_to_target_s", cost.time_to_target_s if cost else None),
+        **_interval("device_hours", cost.device_hours if cost else None),
+        **_interval("money", cost.money if cost else None),
+        **_interval("energy_kwh", cost.energy_kwh if cost else None),
+        **{**names, **(result.best or {})},
+    }
+
+
+def _tuned(result: TuningResult) -> Row:
+    study, best = result.study, result.best
+    return {
+        "study": study.name,
+        "batch_size": study.batch_size,
+        **{state.value: result.trials.get(state.value, 0) for state in TrialState},
+        "best_trial": best and best.number,
+        "metric": study.target.metric,
+        "best_value": best and best.value,
+        "best_step": best and best.step,
+        "checkpoint": best and best.checkpoint,
+        **(best.hyperparameters if best else {}),
+    }
+
+
+def _study(study: Study) -> Row:
+    return {
+        "study": study.name,
+        "kind": study.kind.value,
+        "workload": study.workload,
+        "fingerprint": study.fingerprint,
+        "batch_size": study.batch_size,
+        "target": str(study.target),
+        "begun": study.created_at,
+        "revision": study.revision,
+        "uncommitted": study.uncommitted_diff is not None,
+        "command": study.command,
+        "note": study.note,
+    }
+
+
+def _interval(name: str, interval: Interval | None, estimate: float | None = None) -> Row:
+    if interval is None:
+        return {name: estimate, f"{name}_low": None, f"{name}_high": None}
+    return {name: interval.estimate, f"{name}_low": interval.low, f"{name}_high": interval.high}
+
+
+def _written(rows: Iterable[Row]) -> str:
+    """Return lines under the union of their columns, in the order in which these first appear."""
+    lines = list(rows)
+    columns = list(dict.fromkeys(name for line in lines for name in line))
+    stream = StringIO()
+    writer = csv.DictWriter(stream, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({name: _cell(value) for name, value in line.items()} for line in lines)
+    return stream.getvalue()
+
+
+def _cell(value: object) -> object:
+    return None if isinstance(value, float) and not math.isfinite(value) else value

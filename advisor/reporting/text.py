@@ -1,0 +1,172 @@
+"""What people read in a terminal: every answer as plain text of 80 columns."""
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import RenderableType
+
+from advisor.analysis.quantities import count, duration, memory, number, percent
+from advisor.records.measurement import BatchThroughput, Throughput
+from advisor.records.recommendation import Advice, SpendingPlan
+from advisor.records.report import Report
+from advisor.records.trials import Study
+from advisor.records.tuning import TuningResult
+from advisor.reporting.advice import advice_parts
+from advisor.reporting.render import (
+    about_duration,
+    bullet,
+    command,
+    heading,
+    pairs,
+    paragraph,
+    render,
+    table,
+)
+from advisor.reporting.tuned import tuning_parts
+
+
+def throughput_text(throughput: Throughput, color: bool = False) -> str:
+    """Return the table of a measured sweep, its limits and its notes."""
+    return render(_throughput_parts(throughput), color)
+
+
+def advice_text(advice: Advice, color: bool = False) -> str:
+    """Return the recommended batch size, how sure that is and what to do next, then the tables."""
+    return render(advice_parts(advice), color)
+
+
+def tuning_text(result: TuningResult, color: bool = False) -> str:
+    """Return the best trial of a study, the checks of its health, and what to do next."""
+    return render(tuning_parts(result), color)
+
+
+def report_text(report: Report, color: bool = False) -> str:
+    """Return everything known about a workload."""
+    return render(_report_parts(report), color)
+
+
+def spending_text(plan: SpendingPlan, color: bool = False) -> str:
+    """Return what a search may use, before it starts."""
+    return render(_spending_parts(plan), color)
+
+
+def studies_text(studies: Sequence[Study], color: bool = False) -> str:
+    """Return the studies as a table, or a single one with all that reproduces it."""
+    parts = _study_parts(studies[0]) if len(studies) == 1 else _studies_parts(studies)
+    return render(parts, color)
+
+
+def _throughput_parts(throughput: Throughput) -> Iterator[RenderableType]:
+    where = throughput.configuration
+    yield paragraph(
+        f"Training throughput of {throughput.workload} on {where.devices} × {where.device_kind}, "
+        f"{where.precision}, measured {throughput.measured_at}."
+    )
+    yield paragraph("")
+    yield table(
+        ("batch size", "examples/s", "time per step", "doubling", "memory", "outcome"),
+        [_throughput_row(row) for row in throughput.table],
+        left=("outcome",),
+    )
+    yield paragraph(
+        "Doubling: throughput over that at half the batch size, divided by 2; 100 % is ideal. In "
+        "brackets: 95 % intervals."
+    )
+    yield paragraph("")
+    yield pairs(_limits(throughput))
+    yield from (bullet(note) for note in throughput.notes)
+
+
+def _throughput_row(row: BatchThroughput) -> tuple[str, ...]:
+    speed, efficiency = row.throughput_examples_per_s, row.doubling_efficiency
+    return (
+        number(row.batch_size),
+        count(speed.estimate) if speed else "",
+        about_duration(row.time_per_step_s),
+        percent(efficiency) if efficiency is not None else "",
+        memory(row.peak_memory_bytes) if row.peak_memory_bytes is not None else "",
+        row.outcome.value.replace("_", " "),
+    )
+
+
+def _limits(throughput: Throughput) -> Iterator[tuple[str, str]]:
+    saturation = throughput.saturation_batch_size
+    yield "largest feasible batch size", number(throughput.largest_feasible_batch_size)
+    yield "saturation batch size", number(saturation) if saturation else "not reached"
+    model = throughput.time_model
+    if model is not None:
+        yield (
+            "time per step",
+            f"about {duration(model.fixed_s)} + {duration(model.per_example_s)} per example",
+        )
+
+
+def _report_parts(report: Report) -> Iterator[RenderableType]:
+    yield paragraph(f"What is known about {report.workload}.")
+    yield from (bullet(note) for note in report.notes)
+    if report.advice is not None:
+        yield heading("Recommendation")
+        yield from advice_parts(report.advice)
+    if report.throughput is not None:
+        yield heading("Throughput")
+        yield from _throughput_parts(report.throughput)
+    for result in report.studies:
+        yield heading(f"Study {result.study.name}")
+        yield from tuning_parts(result)
+    yield heading("Next")
+    yield command(report.next)
+
+
+def _spending_parts(plan: SpendingPlan) -> Iterator[RenderableType]:
+    sizes = ", ".join(number(size) for size in plan.batch_sizes)
+    yield paragraph(f"The search looks at batch sizes {sizes}. It uses at most")
+    yield pairs(_spending_rows(plan))
+    yield paragraph("and usually far less, since a trial ends as soon as it is slower than the best.")
+
+
+def _spending_rows(plan: SpendingPlan) -> Iterator[tuple[str, str]]:
+    yield "trainings", f"{number(plan.trials)}, of which {number(plan.already_recorded_trials)} are recorded"
+    yield "examples", number(plan.examples)
+    yield "training time", duration(plan.seconds)
+    yield "device-hours", number(float(plan.device_hours))
+    yield (
+        "money",
+        "unknown without a price"
+        if plan.money is None
+        else f"{number(float(plan.money))} at the price given",
+    )
+
+
+def _studies_parts(studies: Sequence[Study]) -> Iterator[RenderableType]:
+    if not studies:
+        yield paragraph("No study is recorded yet. Run `advisor recommend` or `advisor tune`.")
+        return
+    columns = ("study", "begun", "revision")
+    rows = [(study.name, study.created_at[:16], _revision(study)) for study in studies]
+    yield table(columns, rows, left=columns)
+    yield paragraph("`advisor studies NAME` shows one of them. * : with changes that were not committed.")
+
+
+def _study_parts(study: Study) -> Iterator[RenderableType]:
+    where = study.configuration
+    yield paragraph(f"Study {study.name}")
+    yield pairs(
+        [
+            ("batch size", number(study.batch_size)),
+            ("target", str(study.target)),
+            ("configuration", f"{where.devices} × {where.device_kind}, {where.precision}"),
+            ("settings", ", ".join(f"{name} = {value}" for name, value in study.settings.items())),
+            ("begun", study.created_at),
+            ("revision", _revision(study)),
+        ]
+    )
+    yield paragraph("Reproduce it with")
+    yield command(study.command)
+    if study.note:
+        yield paragraph("")
+        yield paragraph(study.note)
+
+
+def _revision(study: Study) -> str:
+    if study.revision is None:
+        return "unknown"
+    return study.revision[:10] + ("*" if study.uncommitted_diff else "")
