@@ -3,6 +3,8 @@
 Started as ``python -m advisor.execution.child CONNECTION LIFELINE OPENING``, three file descriptors.
 """
 
+import atexit
+import faulthandler
 import os
 import pickle
 import resource
@@ -24,6 +26,7 @@ _WATCH_S = 1.0
 def main() -> None:
     """Serve one session over the file descriptors named on the command line."""
     connection_fd, lifeline_fd, opening_fd = (int(argument) for argument in sys.argv[1:])
+    faulthandler.enable(all_threads=False)  # So that the output of a crash ends with the line that caused it.
     del sys.argv[1:]  # A workload's file may read its own.
     for descriptor in (connection_fd, lifeline_fd, opening_fd):
         os.set_inheritable(descriptor, False)
@@ -34,6 +37,8 @@ def main() -> None:
         opening: Opening = pickle.load(file)
     with Connection(connection_fd) as connection, suppress(EOFError, ConnectionError):
         _serve(connection, opening)
+    atexit._run_exitfuncs()
+    os._exit(0)  # Taking a large interpreter down in order takes a second, and serves nobody.
 
 
 def _serve(connection: Connection, opening: Opening) -> None:

@@ -42,8 +42,10 @@ def fault_of_exception(error: Exception) -> AdvisorError:
     return SessionError(f"The training session failed: {_headline(text)}", detail)
 
 
-def fault_of_death(exit_status: int | None, output: str, memory_limit_bytes: int | None) -> SessionError:
-    """Return what the end of a child means.
+def fault_of_death(
+    call: str, exit_status: int | None, output: str, memory_limit_bytes: int | None
+) -> SessionError:
+    """Return what the end of a child during ``call`` means.
 
     ``exit_status`` is negative for a signal, as ``subprocess`` gives it, and None for a child that hung
     up but lived on. ``output`` is the end of what it wrote.
@@ -51,13 +53,16 @@ def fault_of_death(exit_status: int | None, output: str, memory_limit_bytes: int
     how, number = _manner(exit_status)
     detail = f"{how}\n{output}".strip()
     if speaks_of_memory(output):
-        return OutOfMemoryError(f"The training session ran out of memory and died ({how}).", detail)
+        return OutOfMemoryError(
+            f"The training session ran out of memory and died during {call} ({how}).", detail
+        )
     why = _suspicion(number, memory_limit_bytes)
     if why:
         return OutOfMemoryError(
-            f"The training session died ({how}); out of memory is suspected, since {why}.", detail
+            f"The training session died during {call} ({how}); out of memory is suspected, since {why}.",
+            detail,
         )
-    return SessionError(f"The training session died ({how}).", detail)
+    return SessionError(f"The training session died during {call} ({how}).", detail)
 
 
 def _suspicion(number: int | None, memory_limit_bytes: int | None) -> str | None:

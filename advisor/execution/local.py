@@ -16,7 +16,7 @@ from advisor.records.requests import WorkloadReference
 from advisor.records.search_space import HyperparameterValue
 from advisor.records.session import BlockTiming, Evaluation, Preparation
 
-_CLOSE_S = 10.0
+_CLOSE_S = 5.0
 
 
 class LocalSessions:

@@ -17,9 +17,10 @@ from advisor.errors import SessionError, SessionTimeoutError
 from advisor.execution.faults import fault_of_death
 from advisor.execution.messages import Failure, Opening, Reply, Request
 
-_OUTPUT_BYTES = 8192
-_EXIT_S = 10.0  # for a child that hung up or was killed to be gone
+_OUTPUT_BYTES = 16384
+_EXIT_S = 5.0  # for a child that hung up or was killed to be gone
 _DRAIN_S = 2.0
+_NOISE = "Extension modules: "  # what the fault handler adds after a crash, often several thousand characters
 
 # The write ends that keep children alive. A fork of the parent must not hold them open after it.
 _LIFELINES: "weakref.WeakSet[Connection]" = weakref.WeakSet()
@@ -57,7 +58,7 @@ class SessionProcess:
                 raise self._silence(timeout_s, call)
             reply: Reply | Failure = self._connection.recv()
         except (EOFError, OSError):
-            raise self._death() from None
+            raise self._death(call) from None
         except BaseException:
             self.kill()
             raise
@@ -94,10 +95,10 @@ class SessionProcess:
             self._output.text(),
         )
 
-    def _death(self) -> SessionError:
+    def _death(self, call: str) -> SessionError:
         exit_status = self.wait(_EXIT_S)
         self.kill()
-        return fault_of_death(exit_status, self._output.text(), self._memory_limit_bytes)
+        return fault_of_death(call, exit_status, self._output.text(), self._memory_limit_bytes)
 
 
 class _OutputTail:
@@ -113,7 +114,8 @@ class _OutputTail:
     def text(self) -> str:
         """Return the last output of a child that has ended."""
         self._thread.join(_DRAIN_S)
-        return self._tail.decode(errors="replace").strip()
+        lines = self._tail.decode(errors="replace").strip().splitlines()
+        return "\n".join(line for line in lines if not line.startswith(_NOISE))
 
     def _drain(self) -> None:
         with self._stream as stream:
@@ -122,10 +124,10 @@ class _OutputTail:
 
 
 def _start(descriptors: tuple[int, int, int]) -> subprocess.Popen[bytes]:
-    """Start a child that inherits ``descriptors``; -u and -X faulthandler save the last words of a crash."""
+    """Start a child that inherits ``descriptors``; -u saves the last words of a crash."""
     if not sys.executable:
         raise SessionError("A training session needs a Python interpreter to start, and none is known here.")
-    command = [sys.executable, "-u", "-X", "faulthandler", "-m", "advisor.execution.child"]
+    command = [sys.executable, "-u", "-m", "advisor.execution.child"]
     try:
         return subprocess.Popen(
             command + [str(descriptor) for descriptor in descriptors],

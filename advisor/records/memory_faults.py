@@ -7,6 +7,8 @@ MEMORY_TEXTS: tuple[str, ...] = (
     "std::bad_alloc",
     "Cannot allocate memory",
     "Out of memory",
+    "OpenBLAS error: Memory allocation still failed",
+    "pthread_create() failed",
     # TensorFlow, XLA and JAX
     "ResourceExhaustedError",
     "RESOURCE_EXHAUSTED",

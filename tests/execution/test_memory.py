@@ -1,0 +1,67 @@
+"""What is available, read from the files in which Linux tells it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from advisor.execution.memory import default_memory_limit_bytes
+
+GIB = 2**30
+MEMINFO = f"MemTotal: {16 * GIB // 1024} kB\nMemAvailable: {8 * GIB // 1024} kB\n"
+
+
+def limit(root: Path, files: Mapping[str, str]) -> int | None:
+    for name, text in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return default_memory_limit_bytes(root / "proc", root / "cgroup")
+
+
+def test_this_machine_has_some() -> None:
+    here = default_memory_limit_bytes()
+    assert here is not None
+    assert 2**26 < here < 2**50
+
+
+def test_a_machine_without_groups(tmp_path: Path) -> None:
+    assert limit(tmp_path, {"proc/meminfo": MEMINFO}) == int(0.9 * 8 * GIB)
+
+
+def test_the_tightest_group_counts_and_its_cache_is_free(tmp_path: Path) -> None:
+    files = {
+        "proc/meminfo": MEMINFO,
+        "proc/self/cgroup": "0::/pod/box\n",
+        "cgroup/pod/box/memory.max": "max\n",
+        "cgroup/pod/box/memory.current": f"{GIB}\n",
+        "cgroup/pod/memory.max": f"{4 * GIB}\n",
+        "cgroup/pod/memory.current": f"{3 * GIB}\n",
+        "cgroup/pod/memory.stat": f"anon {2 * GIB}\ninactive_file {GIB}\n",
+    }
+    assert limit(tmp_path, files) == int(0.9 * 2 * GIB)
+
+
+def test_version_one_inside_a_container_that_sees_only_its_own_group(tmp_path: Path) -> None:
+    files = {
+        "proc/meminfo": MEMINFO,
+        "proc/self/cgroup": "5:cpu,cpuacct:/docker/ab\n4:memory:/docker/ab\n0::/\n",
+        "cgroup/memory/memory.limit_in_bytes": f"{2 * GIB}\n",
+        "cgroup/memory/memory.usage_in_bytes": f"{GIB}\n",
+        "cgroup/memory/memory.stat": f"inactive_file 1\ntotal_inactive_file {GIB // 2}\n",
+    }
+    assert limit(tmp_path, files) == int(0.9 * 1.5 * GIB)
+
+
+def test_a_group_over_its_limit_leaves_nothing(tmp_path: Path) -> None:
+    files = {
+        "proc/self/cgroup": "0::/\n",
+        "cgroup/memory.max": "1000\n",
+        "cgroup/memory.current": "2000\n",
+    }
+    assert limit(tmp_path, files) == 0
+
+
+@pytest.mark.parametrize("files", [{}, {"proc/meminfo": "MemTotal: 5 kB\n"}])
+def test_a_system_that_does_not_say(tmp_path: Path, files: Mapping[str, str]) -> None:
+    assert limit(tmp_path, files) is None
