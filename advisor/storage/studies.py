@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, Row, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from advisor.errors import StorageError
@@ -15,6 +15,8 @@ from advisor.storage import owners
 from advisor.storage.codec import from_plain, to_plain
 from advisor.storage.database import Database, now
 from advisor.storage.tables import curve_points, studies, trials
+
+_RUNNING = trials.c.state == TrialState.RUNNING.name
 
 
 class SqlStudies:
@@ -83,7 +85,11 @@ class SqlStudies:
     def record_point(self, study: str, number: int, point: CurvePoint) -> None:
         """Record one evaluation of a running trial."""
         with self._database.write() as connection:
-            study_id = _running(connection, study, number)
+            study_id, state = _trial_state(connection, study, number)
+            if state is not TrialState.RUNNING:
+                raise StorageError(
+                    f"Trial {number} of the study {study} is {state.value}, so it cannot go on."
+                )
             values = {"study_id": study_id, "trial": number, "step": point.step, "point": to_plain(point)}
             try:
                 connection.execute(insert(curve_points).values(values))
@@ -95,22 +101,21 @@ class SqlStudies:
     def finish_trial(
         self, study: str, number: int, state: TrialState, reason: str, checkpoint: str | None = None
     ) -> None:
-        """Record how a trial ended."""
+        """Record how a trial ended; what is said later replaces what was said before."""
         with self._database.write() as connection:
-            study_id = _running(connection, study, number)
-            _end_trial(connection, study_id, number, state, reason, checkpoint)
+            study_id, _ = _trial_state(connection, study, number)
+            _end(connection, _is_trial(study_id, number), state, reason, checkpoint)
 
     def _interrupt_orphans(self, study: str) -> None:
         with self._database.read() as connection:
             study_id = _study_row(connection, study).id
-            query = select(trials.c.number, trials.c.owner).where(
-                trials.c.study_id == study_id, trials.c.state == TrialState.RUNNING.name
-            )
+            query = select(trials.c.number, trials.c.owner).where(trials.c.study_id == study_id, _RUNNING)
             orphans = [row for row in connection.execute(query) if owners.is_dead(row.owner)]
         for number, owner in orphans:
             reason = f"The process that ran it ({owners.shown(owner)}) ended before the trial did."
             with self._database.write() as connection:
-                _end_trial(connection, study_id, number, TrialState.INTERRUPTED, reason)
+                still_running = _is_trial(study_id, number) & _RUNNING
+                _end(connection, still_running, TrialState.INTERRUPTED, reason, None)
 
 
 def _text(said: str) -> str:
@@ -129,32 +134,30 @@ def _study_row(connection: Connection, name: str) -> Row[Any]:
     return row
 
 
-def _running(connection: Connection, study: str, number: int) -> int:
-    """Return the study's id; raise StorageError unless the trial is running."""
+def _is_trial(study_id: int, number: int) -> ColumnElement[bool]:
+    return (trials.c.study_id == study_id) & (trials.c.number == number)
+
+
+def _trial_state(connection: Connection, study: str, number: int) -> tuple[int, TrialState]:
+    """Return the study's id and the trial's state, which nobody else changes before this transaction ends."""
     study_id = int(_study_row(connection, study).id)
-    this = (trials.c.study_id == study_id) & (trials.c.number == number)
-    state = connection.scalar(select(trials.c.state).where(this).with_for_update())
-    if state != TrialState.RUNNING.name:
-        found = "not recorded" if state is None else TrialState[state].value
-        raise StorageError(f"Trial {number} of the study {study} is {found}, so nothing can be added to it.")
-    return study_id
+    query = select(trials.c.state).where(_is_trial(study_id, number)).with_for_update()
+    state = connection.scalar(query)
+    if state is None:
+        raise StorageError(f"Trial {number} of the study {study} is not recorded.")
+    return study_id, TrialState[state]
 
 
-def _end_trial(
-    connection: Connection,
-    study_id: int,
-    number: int,
-    state: TrialState,
-    reason: str,
-    checkpoint: str | None = None,
+def _end(
+    connection: Connection, which: ColumnElement[bool], state: TrialState, reason: str, checkpoint: str | None
 ) -> None:
-    still_running = (
-        (trials.c.study_id == study_id)
-        & (trials.c.number == number)
-        & (trials.c.state == TrialState.RUNNING.name)
-    )
-    end = {"state": state.name, "reason": _text(reason), "checkpoint": checkpoint, "finished_at": now()}
-    connection.execute(update(trials).where(still_running).values(end))
+    end = {
+        "state": state.name,
+        "reason": _text(reason),
+        "checkpoint": checkpoint,
+        "finished_at": func.coalesce(trials.c.finished_at, now()),
+    }
+    connection.execute(update(trials).where(which).values(end))
 
 
 def _curves(connection: Connection, study_id: int) -> dict[int, list[object]]:

@@ -135,6 +135,12 @@ class StoreContract:
         assert kinds == [type(value) for value in values.values()]
         assert (trial.plan.seed, trial.plan.purpose) == (2**63, TrialPurpose.MEASURE)
 
+    def test_words_of_a_crashed_program_are_kept(self, store: Store) -> None:
+        name = store.open_study(samples.study()).name
+        store.start_trial(name, 0, samples.plan())
+        store.finish_trial(name, 0, TrialState.FAILED, "it said \0 and \udcff, and “stop” at 20 °C")
+        assert "and “stop” at 20 °C" in store.trials(name)[0].reason
+
     def test_diverged_points_come_back(self, store: Store) -> None:
         name = store.open_study(samples.study()).name
         store.start_trial(name, 0, samples.plan())
@@ -156,15 +162,24 @@ class StoreContract:
         assert [point.step for point in store.trials(name)[1].curve] == [10, 20, 30]
 
     @pytest.mark.parametrize("state", [state for state in TrialState if state is not TrialState.RUNNING])
-    def test_a_trial_ends_in_any_state_and_stays_so(self, store: Store, state: TrialState) -> None:
+    def test_a_trial_that_ended_in_any_state_does_not_go_on(self, store: Store, state: TrialState) -> None:
         name = store.open_study(samples.study()).name
         store.start_trial(name, 0, samples.plan())
         store.finish_trial(name, 0, state, "because")
         with pytest.raises(StorageError, match=state.value):
             store.record_point(name, 0, samples.point(1))
-        with pytest.raises(StorageError, match=state.value):
-            store.finish_trial(name, 0, TrialState.COMPLETE, "again")
-        assert (store.trials(name)[0].state, store.trials(name)[0].reason) == (state, "because")
+        (trial,) = store.trials(name)
+        assert (trial.state, trial.reason, trial.curve) == (state, "because", ())
+
+    def test_a_later_word_on_an_end_replaces_the_earlier(self, store: Store) -> None:
+        name = store.open_study(samples.study()).name
+        store.start_trial(name, 0, samples.plan())
+        store.record_point(name, 0, samples.point(10))
+        store.finish_trial(name, 0, TrialState.COMPLETE, "ran all its steps", "trial-0.npz")
+        store.finish_trial(name, 0, TrialState.COMPLETE, "ran all its steps", None)
+        (trial,) = store.trials(name)
+        assert (trial.checkpoint, trial.state) == (None, TrialState.COMPLETE)
+        assert trial.curve == (samples.point(10),)
 
     def test_nothing_is_recorded_twice(self, store: Store) -> None:
         name = store.open_study(samples.study()).name
@@ -187,6 +202,8 @@ class StoreContract:
         name = store.open_study(samples.study()).name
         with pytest.raises(StorageError, match=r"Trial 7 .* not recorded"):
             store.record_point(name, 7, samples.point(1))
+        with pytest.raises(StorageError, match=r"Trial 7 .* not recorded"):
+            store.finish_trial(name, 7, TrialState.FAILED, "why")
 
     # Descriptions and advice
 

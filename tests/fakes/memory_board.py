@@ -29,6 +29,12 @@ class BoardTrial:
     intermediate: dict[int, float] = field(default_factory=dict)
     recorded_number: int | None = None
 
+    def end(self, state: TrialState, value: float | None, reason: str) -> None:
+        if state is TrialState.RUNNING:
+            raise StorageError("A trial cannot end as running.")
+        self.state, self.reason = state, reason
+        self.value = value if state is TrialState.COMPLETE else None
+
 
 @dataclass
 class BoardStudy:
@@ -105,28 +111,18 @@ class MemoryBoard:
         return len(board.trials) - 1
 
     def add(self, study: str, trial: Trial, value: float | None) -> None:
-        number = self.ask_at(study, trial.plan.hyperparameters)
         board = self._opened(study)
-        for point in trial.curve:
-            self.report(study, number, point.step, point.metrics[board.study.target.metric])
-        try:
-            self.tell(study, number, trial.state, value, trial.reason)
-        except StorageError:
-            board.trials.pop()
-            raise
-        board.trials[number].recorded_number = trial.number
+        metric = board.study.target.metric
+        curve = {point.step: point.metrics[metric] for point in trial.curve}
+        added = BoardTrial(trial.plan.hyperparameters, intermediate=curve, recorded_number=trial.number)
+        added.end(trial.state, value, trial.reason)
+        board.trials.append(added)
 
     def report(self, study: str, number: int, step: int, value: float) -> None:
         self._running(study, number).intermediate[step] = value
 
     def tell(self, study: str, number: int, state: TrialState, value: float | None, reason: str) -> None:
-        trial = self._running(study, number)
-        if state is TrialState.RUNNING:
-            raise StorageError(f"Trial {number} of {study!r} cannot end as running.")
-        if state is TrialState.COMPLETE and (value is None or math.isnan(value)):
-            raise StorageError(f"Trial {number} of {study!r} cannot be complete with the value {value}.")
-        trial.state, trial.reason = state, reason
-        trial.value = value if state is TrialState.COMPLETE else None
+        self._running(study, number).end(state, value, reason)
 
     def set_note(self, study: str, note: str) -> None:
         self._opened(study).note = note

@@ -75,7 +75,9 @@ class MemoryStore:
         self._trials[study][number] = trial
 
     def record_point(self, study: str, number: int, point: CurvePoint) -> None:
-        trial = self._running(study, number)
+        trial = self._trial(study, number)
+        if trial.state is not TrialState.RUNNING:
+            raise StorageError(f"Trial {number} of the study {study!r} is {trial.state.value}.")
         if any(known.step == point.step for known in trial.curve):
             raise StorageError(
                 f"Step {point.step} of trial {number} of the study {study!r} is recorded already."
@@ -86,7 +88,7 @@ class MemoryStore:
     def finish_trial(
         self, study: str, number: int, state: TrialState, reason: str, checkpoint: str | None = None
     ) -> None:
-        trial = self._running(study, number)
+        trial = self._trial(study, number)
         self._trials[study][number] = replace(trial, state=state, reason=reason, checkpoint=checkpoint)
 
     def save_description(self, description: WorkloadDescription) -> None:
@@ -106,10 +108,8 @@ class MemoryStore:
         if study not in self._studies:
             raise StorageError(f"There is no study {study!r}.")
 
-    def _running(self, study: str, number: int) -> Trial:
+    def _trial(self, study: str, number: int) -> Trial:
         self._require(study)
-        trial = self._trials[study].get(number)
-        if trial is None or trial.state is not TrialState.RUNNING:
-            stands = "not recorded" if trial is None else trial.state.value
-            raise StorageError(f"Trial {number} of the study {study!r} is {stands}, not running.")
-        return trial
+        if number not in self._trials[study]:
+            raise StorageError(f"Trial {number} of the study {study!r} is not recorded.")
+        return self._trials[study][number]
