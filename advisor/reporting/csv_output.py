@@ -3,11 +3,12 @@
 import csv
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
 from io import StringIO
 
 from advisor.records.intervals import Interval
 from advisor.records.measurement import BatchThroughput, Throughput
-from advisor.records.recommendation import Advice, ResourceCost
+from advisor.records.recommendation import Advice, ResourceCost, SpendingPlan
 from advisor.records.report import Report
 from advisor.records.scaling import BatchSizeResult
 from advisor.records.trials import Study, TrialState
@@ -16,32 +17,38 @@ from advisor.records.tuning import TuningResult
 Row = Mapping[str, object]
 
 
-def measure_csv(throughput: Throughput) -> str:
+def measure(throughput: Throughput) -> str:
     """Return one line per measured batch size."""
     return _written(_measured(row) for row in throughput.table)
 
 
-def recommend_csv(advice: Advice) -> str:
+def recommend(advice: Advice) -> str:
     """Return one line per tried batch size: steps to target and what they cost."""
     costs = {cost.batch_size: cost for cost in advice.costs}
     return _written(_tried(result, costs.get(result.batch_size), advice) for result in advice.results)
 
 
-def tune_csv(results: Sequence[TuningResult]) -> str:
-    """Return one line per tuned study: its best trial and how its trials ended."""
-    return _written(_tuned(result) for result in results)
+def tune(result: TuningResult) -> str:
+    """Return one line: the best trial of a study and how its trials ended."""
+    return _written([_tuned(result)])
 
 
-def studies_csv(studies: Sequence[Study]) -> str:
-    """Return one line per recorded study."""
-    return _written(_study(study) for study in studies)
-
-
-def report_csv(report: Report) -> str:
+def report(known: Report) -> str:
     """Return the most telling table that there is: steps and costs, else throughput, else studies."""
-    if report.advice is not None:
-        return recommend_csv(report.advice)
-    return measure_csv(report.throughput) if report.throughput else tune_csv(report.studies)
+    if known.advice is not None:
+        return recommend(known.advice)
+    return measure(known.throughput) if known.throughput else _written(map(_tuned, known.studies))
+
+
+def studies(known: Sequence[Study]) -> str:
+    """Return one line per recorded study."""
+    return _written(_study(study) for study in known)
+
+
+def spending(plan: SpendingPlan) -> str:
+    """Return one line: what a search may use."""
+    sizes = " ".join(str(size) for size in plan.batch_sizes)
+    return _written([{**asdict(plan), "batch_sizes": sizes}])
 
 
 def _measured(row: BatchThroughput) -> Row:

@@ -32,7 +32,7 @@ def plain(value: Any) -> Any:
     return value
 
 
-def measure_json(throughput: Throughput) -> Json:
+def measure(throughput: Throughput) -> Json:
     """Return a measured sweep."""
     return plain(  # type: ignore[no-any-return]
         {
@@ -50,13 +50,11 @@ def measure_json(throughput: Throughput) -> Json:
     )
 
 
-def recommend_json(advice: Advice) -> Json:
+def recommend(advice: Advice) -> Json:
     """Return the advice with what it rests on."""
     costs = {cost.batch_size: cost for cost in advice.costs}
     return plain(  # type: ignore[no-any-return]
         {
-            "workload": advice.description.name,
-            "fingerprint": advice.description.fingerprint.training,
             "configuration": advice.description.configuration,
             "target": _target(advice.description.target),
             "steps_to_target": [_steps(result, costs.get(result.batch_size)) for result in advice.results],
@@ -68,7 +66,7 @@ def recommend_json(advice: Advice) -> Json:
     )
 
 
-def tune_json(result: TuningResult) -> Json:
+def tune(result: TuningResult) -> Json:
     """Return what a study found."""
     return plain(  # type: ignore[no-any-return]
         {
@@ -84,21 +82,21 @@ def tune_json(result: TuningResult) -> Json:
     )
 
 
-def report_json(report: Report) -> Json:
+def report(known: Report) -> Json:
     """Return everything known about a workload; None for a command that has not been run yet."""
     return {
-        "measure": measure_json(report.throughput) if report.throughput else None,
-        "recommend": recommend_json(report.advice) if report.advice else None,
-        "studies": [tune_json(result) for result in report.studies],
+        "measure": measure(known.throughput) if known.throughput else None,
+        "recommend": recommend(known.advice) if known.advice else None,
+        "studies": [tune(result) for result in known.studies],
     }
 
 
-def studies_json(studies: Sequence[Study]) -> list[Json]:
+def studies(known: Sequence[Study]) -> list[Json]:
     """Return the recorded studies."""
-    return [plain(study) for study in studies]
+    return [plain(study) for study in known]
 
 
-def spending_json(plan: SpendingPlan) -> Json:
+def spending(plan: SpendingPlan) -> Json:
     """Return what a search may use."""
     return plain(plan)  # type: ignore[no-any-return]
 

@@ -1,5 +1,6 @@
 """Progress for a waiting person: a live line on a terminal, a line now and then in a log."""
 
+import atexit
 import sys
 import time
 from collections.abc import Callable
@@ -72,11 +73,12 @@ class _LiveLines:
             redirect_stderr=False,
         )
         self._tasks: dict[str, TaskID] = {}
+        atexit.register(self._live.stop)  # a live line hides the cursor, however the program ends
 
     def advance(self, task: str, done: float, total: float | None) -> None:
         if task not in self._tasks:
+            self._tasks[task] = self._live.add_task(task, total=total, completed=round(done))
             self._live.start()
-            self._tasks[task] = self._live.add_task(task, total=total)
         self._live.update(self._tasks[task], completed=done, total=total)
         if total is not None and done >= total:
             self._live.remove_task(self._tasks.pop(task))
