@@ -8,7 +8,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,11 +18,6 @@ import pytest
 pytest.register_assert_rewrite("tests.contracts.store", "tests.contracts.board")
 
 PASSWORD = "open-sesame"
-
-
-@pytest.fixture
-def sqlite_url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/advisor.db"
 
 
 @pytest.fixture(scope="session")
@@ -37,21 +32,43 @@ def postgres_server() -> Iterator[str]:
         yield from _running_server(binaries, Path(directory))
 
 
-@pytest.fixture
-def postgres_url(postgres_server: str) -> str:
-    """Return the URL of an empty database."""
-    import psycopg
+@pytest.fixture(scope="session")
+def new_database(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Callable[[str], str]:
+    """Return what makes an empty database of a kind, "sqlite" or "postgres", and returns its URL."""
 
-    name = f"advisor_{uuid4().hex}"
-    with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name}")
-    return f"{postgres_server}/{name}"
+    def make(kind: str) -> str:
+        if kind == "sqlite":
+            return f"sqlite:///{tmp_path_factory.mktemp('database')}/advisor.db"
+        return _new_postgres_database(request.getfixturevalue("postgres_server"))
+
+    return make
+
+
+@pytest.fixture
+def sqlite_url(new_database: Callable[[str], str]) -> str:
+    return new_database("sqlite")
+
+
+@pytest.fixture
+def postgres_url(new_database: Callable[[str], str]) -> str:
+    return new_database("postgres")
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
-def database_url(request: pytest.FixtureRequest) -> str:
+def database_url(request: pytest.FixtureRequest, new_database: Callable[[str], str]) -> str:
     """Return the URL of an empty database of each kind."""
-    return str(request.getfixturevalue(f"{request.param}_url"))
+    return new_database(request.param)
+
+
+def _new_postgres_database(server: str) -> str:
+    import psycopg
+
+    name = f"advisor_{uuid4().hex}"
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    return f"{server}/{name}"
 
 
 def _postgres_binaries() -> Path | None:

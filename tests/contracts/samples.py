@@ -1,6 +1,7 @@
 """One of each record, with every field that a store could lose filled in."""
 
 import math
+from dataclasses import replace
 
 from advisor.records.description import Configuration, Fingerprint, WorkloadDescription
 from advisor.records.intervals import Interval
@@ -55,6 +56,11 @@ def study(kind: StudyKind = StudyKind.TUNE) -> Study:
         uncommitted_diff="--- a\n+++ b\n",
         note="",
     )
+
+
+def named(name: str) -> Study:
+    """Return a study of that name."""
+    return replace(study(), name=name)
 
 
 def plan(learning_rate: float = 0.1) -> TrialPlan:

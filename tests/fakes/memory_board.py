@@ -61,7 +61,9 @@ def _draw(random: Random, distribution: Distribution) -> HyperparameterValue:
 def _holds(distribution: Distribution, value: HyperparameterValue) -> bool:
     if isinstance(distribution, Categorical):
         return value in distribution.choices
-    return isinstance(value, int | float) and distribution.low <= value <= distribution.high
+    if not isinstance(value, int | float) or not distribution.low <= value <= distribution.high:
+        return False
+    return isinstance(distribution, Float) or float(value).is_integer()
 
 
 def _searched(space: SearchSpace) -> dict[str, tuple[object, ...]]:
