@@ -1,0 +1,139 @@
+"""Training sessions of Keras models on TensorFlow, on one device."""
+
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from time import perf_counter
+
+from advisor.errors import SessionError
+from advisor.records.description import WorkloadDescription
+from advisor.records.requests import WorkloadReference
+from advisor.records.search_space import HyperparameterValue
+from advisor.records.session import BlockTiming, Evaluation, Preparation
+from advisor.training import devices
+from advisor.training.faults import blaming_the_session, blaming_the_workload
+from advisor.training.optimizers import Values
+from advisor.training.problem import Problem
+from advisor.training.program import Program
+from advisor.workflows.ports import TrainingSession
+
+_KEPT_PROGRAMS = 4
+_KEPT_BYTES = 256 * 2**20
+_DESCRIPTION_SEED = 0
+
+
+def open_session(reference: WorkloadReference) -> TrainingSession:
+    """Return a session of the workload that ``reference`` names; it is loaded when first needed."""
+    return KerasSession(reference)
+
+
+class KerasSession:
+    """Trains one workload; keeps a few programs, so that going back to known values rebuilds nothing."""
+
+    def __init__(self, reference: WorkloadReference) -> None:
+        devices.prepare_devices()
+        self._reference = reference
+        self._programs: list[Program] = []  # the one used last comes last
+        self._active: Program | None = None
+        self._is_closed = False
+
+    def describe(self) -> WorkloadDescription:
+        """Load and check the workload, and say what it is; a training under way is left alone."""
+        self._check_open()
+        return self._description
+
+    def reset(
+        self, batch_size: int, hyperparameters: Mapping[str, HyperparameterValue], seed: int
+    ) -> Preparation:
+        """Start again from new weights; build and trace only what no kept program has."""
+        self._check_open()
+        self._active = None
+        self._problem.check_batch_size(batch_size)
+        values = self._problem.values(hyperparameters)
+        with blaming_the_session(f"preparing batch size {batch_size:,}"):
+            start = perf_counter()
+            program, built = self._find(values, seed)
+            traced = program.prepare(batch_size, values)
+            compile_s = perf_counter() - start
+            program.start(values, seed)
+        devices.forget_unused()
+        self._active = program
+        return Preparation(built or traced, compile_s if built or traced else 0.0)
+
+    def train(self, steps: int) -> BlockTiming:
+        """Take ``steps`` optimizer steps and return when the device has finished."""
+        program = self._training()
+        if steps < 1:
+            raise SessionError(f"train was asked for {steps} steps; ask for at least 1.")
+        with blaming_the_session(f"training at batch size {program.batch_size:,}"):
+            return program.train(steps)
+
+    def evaluate(self, split: str) -> Evaluation:
+        """Return the metrics of a whole split; training goes on as if it had not happened."""
+        program = self._training()
+        self._problem.check_split(split)
+        start = perf_counter()
+        with blaming_the_session(f"evaluating the {split} split"):
+            metrics = program.evaluate(split)
+        examples = self._problem.splits[split].examples
+        return Evaluation(program.step, split, metrics, examples, perf_counter() - start)
+
+    def peak_memory_bytes(self) -> int | None:
+        """Return the peak of the GPU's allocator, or of the process where there is no GPU."""
+        return devices.peak_memory_bytes()
+
+    def save(self, path: Path) -> None:
+        """Write weights, optimizer state, random state and step to ``path``, atomically."""
+        self._training().save(Path(path))
+
+    def restore(self, path: Path) -> None:
+        """Go on from what :meth:`save` wrote, after a reset with the same batch size and hyperparameters."""
+        self._training().restore(Path(path))
+
+    def close(self) -> None:
+        """Free the models; closing twice is allowed."""
+        self._is_closed, self._active = True, None
+        self._programs.clear()
+        self.__dict__.pop("_problem", None)
+        devices.forget_unused()
+
+    @cached_property
+    def _problem(self) -> Problem:
+        return Problem(self._reference)
+
+    @cached_property
+    def _description(self) -> WorkloadDescription:
+        values = self._problem.values({})
+        with blaming_the_workload("describing the workload"):
+            program = self._problem.program(values, _DESCRIPTION_SEED)
+            program.start(values, _DESCRIPTION_SEED)
+            metrics = program.evaluate("validation")
+        if self._active is None:
+            self._keep(program)
+        return self._problem.describe(program, metrics)
+
+    def _find(self, values: Values, seed: int) -> tuple[Program, bool]:
+        """Return a program that fits ``values``, and whether it had to be built."""
+        known = next((program for program in self._programs if program.fits(values)), None)
+        program = known or self._problem.program(values, seed)
+        self._keep(program)
+        return program, known is None
+
+    def _keep(self, program: Program) -> None:
+        """Remember ``program`` as the one used last, and forget the oldest beyond what may be kept."""
+        self._programs = [other for other in self._programs if other is not program] + [program]
+        while len(self._programs) > 1 and (
+            len(self._programs) > _KEPT_PROGRAMS
+            or sum(kept.size_bytes for kept in self._programs) > _KEPT_BYTES
+        ):
+            del self._programs[0]
+
+    def _training(self) -> Program:
+        self._check_open()
+        if self._active is None:
+            raise SessionError("Nothing is under training yet: call reset first.")
+        return self._active
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise SessionError("The session is closed; open a new one.")

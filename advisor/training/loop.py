@@ -1,0 +1,115 @@
+"""The step loop: many optimizer steps in one call of one compiled program."""
+
+import inspect
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from advisor.errors import WorkloadError
+from advisor.records.session import BlockTiming
+from advisor.training.data import Batch
+from advisor.training.feeds import Feed
+
+StepFunction = Callable[[Batch], tf.Tensor]
+"""One optimizer step on a batch; returns the training loss, float32, shape ()."""
+
+
+class StepLoop:
+    """Takes optimizer steps at one batch size, counts them and times them."""
+
+    def __init__(self, step_function: StepFunction, feed: Feed, strategy: tf.distribute.Strategy) -> None:
+        self.feed = feed
+        self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
+        self._block = tf.function(self._steps, jit_compile=False)
+        self._step_function, self._strategy = step_function, strategy
+
+    @property
+    def step(self) -> int:
+        """Optimizer steps taken since the start."""
+        return int(self._count)
+
+    def start(self, seed: int, step: int) -> None:
+        """Go to ``step`` of the order of examples that ``seed`` decides."""
+        self._count.assign(step)
+        self.feed.start(seed, step)
+
+    def compile(self) -> list[tf.Variable]:
+        """Trace the loop and run it for no steps; return the variables that it uses beyond its own."""
+        arguments = (tf.constant(0, tf.int64), self.feed.source)
+        self._block(*arguments)
+        own = {id(variable) for variable in (self._count, *self.feed.variables)}
+        variables = self._block.get_concrete_function(*arguments).variables
+        return [variable for variable in variables if id(variable) not in own]
+
+    def run(self, steps: int) -> BlockTiming:
+        """Take ``steps`` steps and return when the device has finished."""
+        count, source = tf.constant(steps, tf.int64), self.feed.source
+        start = perf_counter()
+        loss = float(self._block(count, source))
+        tf.test.experimental.sync_devices()
+        return BlockTiming(steps, perf_counter() - start, loss)
+
+    def _steps(self, steps: tf.Tensor, source: Any) -> tf.Tensor:
+        """Take ``steps`` (int64, shape ()) steps; return the mean training loss, NaN for no steps."""
+        total = tf.zeros([], tf.float32)
+        left = steps
+        while left > 0:
+            first, length = self.feed.segment(self._count, left)
+            for position in tf.range(first, first + length):
+                batch = self.feed.batch(source, position)
+                total += self._strategy.run(self._step_function, args=(batch,))
+            self._count.assign_add(length)
+            left -= length
+        return total / tf.cast(steps, tf.float32)
+
+
+def step_function(model: keras.Model) -> StepFunction:
+    """Return one step of ``model``: its own ``train_step`` where it has one, else a plain gradient step."""
+    has_own = type(model).train_step is not keras.Model.train_step
+    step = _own_step(model) if has_own else _gradient_step(model)
+    converted: StepFunction = tf.autograph.experimental.do_not_convert(step)
+    return converted
+
+
+def loss_of(model: keras.Model, batch: Batch, training: bool) -> tuple[Any, tf.Tensor]:
+    """Return predictions and loss with penalties; a ``compute_loss`` of the user's may lack ``training``."""
+    x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
+    predictions = model(x, training=training)
+    named = {"x": x, "y": y, "y_pred": predictions, "sample_weight": sample_weight}
+    if "training" in inspect.signature(model.compute_loss).parameters:
+        named["training"] = training
+    return predictions, model.compute_loss(**named)
+
+
+def _gradient_step(model: keras.Model) -> StepFunction:
+    """Return a step that computes no training metrics, which would cost time and are not asked for."""
+
+    def step(batch: Batch) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            _, loss = loss_of(model, batch, training=True)
+            scaled = model.optimizer.scale_loss(loss)
+        weights = model.trainable_variables
+        model.optimizer.apply(tape.gradient(scaled, weights), weights)
+        return tf.cast(tf.reduce_mean(loss), tf.float32)
+
+    return step
+
+
+def _own_step(model: keras.Model) -> StepFunction:
+    """Return the model's own step; metrics start anew at each, so that the loss is of that step alone."""
+
+    def step(batch: Batch) -> tf.Tensor:
+        model.reset_metrics()
+        logs = model.train_step(batch)
+        losses = [logs["loss"]] if "loss" in logs else [logs[name] for name in logs if "loss" in name]
+        if not losses:
+            raise WorkloadError(
+                f"train_step of {type(model).__name__} reports {', '.join(logs) or 'nothing'}, but no loss. "
+                "Return a dict with a 'loss'."
+            )
+        return tf.cast(tf.add_n([tf.reduce_mean(loss) for loss in losses]), tf.float32)
+
+    return step

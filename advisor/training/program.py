@@ -1,0 +1,158 @@
+"""A model and all that is compiled for it: step loops by batch size, and evaluation."""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+
+import keras
+import tensorflow as tf
+
+from advisor.errors import SessionError, WorkloadError
+from advisor.records.session import BlockTiming
+from advisor.records.workload import Workload
+from advisor.training.checkpoints import read_checkpoint, write_checkpoint
+from advisor.training.checks import check_inputs
+from advisor.training.data import Split
+from advisor.training.evaluation import Evaluator, evaluation_batch_size
+from advisor.training.faults import blaming_the_workload
+from advisor.training.feeds import training_feed
+from advisor.training.loop import StepLoop, step_function
+from advisor.training.losses import LossRecorder
+from advisor.training.model import ReadHyperparameters, compile_model, construct, initial_values
+from advisor.training.optimizers import Values, defaults_of, make_optimizer
+from advisor.training.state import TrainingState
+
+_KEPT_LOOPS = 4
+_HEAD_EXAMPLES = 2
+
+
+class Program:
+    """The model of a workload at the hyperparameter values that it read.
+
+    Building it evaluates two examples, so that all of its state exists: ``first_metrics`` and
+    ``loss_parts`` are what that gave, ``head`` are the examples.
+    """
+
+    def __init__(self, workload: Workload, splits: Mapping[str, Split], values: Values, seed: int) -> None:
+        self._workload, self._splits = workload, splits
+        self._strategy = tf.distribute.get_strategy()
+        self._hp = ReadHyperparameters(values)
+        self._loops: OrderedDict[int, StepLoop] = OrderedDict()
+        self.batch_size, self._seed, self._can_evaluate = 1, seed, False
+        self.head = keras.tree.map_structure(tf.constant, splits["train"].head(_HEAD_EXAMPLES))
+        recorder = LossRecorder()
+        with self._strategy.scope():
+            self.model = construct(workload, self._hp, seed)
+            check_inputs(self.model, splits)
+            self._held = make_optimizer(workload.optimizer, self._optimizer_values(values))
+            compile_model(self.model, workload, self._held.optimizer, recorder)
+            self._evaluator = Evaluator(self.model, recorder)
+            with blaming_the_workload(
+                f"evaluating the model of {workload.name} on {_HEAD_EXAMPLES} examples"
+            ):
+                self.first_metrics, self.loss_parts = self._evaluator.probe(self.head)
+            if not self.model.trainable_variables:
+                raise WorkloadError(f"The model of {workload.name} has no trainable weights.")
+            self.model.optimizer.build(self.model.trainable_variables)
+        self._state = TrainingState(self.model)
+        self._step_function = step_function(self.model)
+
+    @property
+    def held_hyperparameters(self) -> frozenset[str]:
+        """Names of the optimizer's hyperparameters that need no rebuilding."""
+        own = self._hp.names_read - {"learning_rate"}
+        return self._held.held() if callable(self._workload.optimizer) else self._held.held() - own
+
+    @property
+    def names_read(self) -> frozenset[str]:
+        """Names of the hyperparameters that the model has read so far."""
+        return frozenset(self._hp.names_read)
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of all variables."""
+        return self._state.size_bytes
+
+    def fits(self, values: Values) -> bool:
+        """Return whether nothing has to be built anew for ``values``."""
+        return self._hp.fits(values) and self._held.fits(self._optimizer_values(values))
+
+    def prepare(self, batch_size: int, values: Values) -> bool:
+        """Make sure that the step loop of ``batch_size`` is compiled; return whether that was needed."""
+        self._hp.renew(values)
+        self.batch_size = batch_size
+        if batch_size in self._loops:
+            self._loops.move_to_end(batch_size)
+            return False
+        feed = training_feed(self._splits["train"], batch_size)
+        with self._strategy.scope():
+            loop = StepLoop(self._step_function, feed, self._strategy)
+            self._state.note(loop.compile())
+        self._loops[batch_size] = loop
+        if len(self._loops) > _KEPT_LOOPS:
+            self._loops.popitem(last=False)
+        return True
+
+    def start(self, values: Values, seed: int) -> None:
+        """Begin anew with ``values``: fresh weights, a fresh optimizer, step 0 of the order of ``seed``."""
+        self._seed = seed
+        self._hp.renew(values)
+        fresh = initial_values(self._workload, ReadHyperparameters(values), seed, self.model, self.head)
+        self._state.start(fresh, seed)
+        self._held.assign(self._optimizer_values(values))
+        if self._loops:
+            self._loop.start(seed, 0)
+
+    def train(self, steps: int) -> BlockTiming:
+        """Take ``steps`` optimizer steps."""
+        return self._loop.run(steps)
+
+    def evaluate(self, split: str) -> Mapping[str, float]:
+        """Return the metrics of ``split``; training goes on afterwards as if it had not happened."""
+        batch_size = evaluation_batch_size(self._splits[split].example_bytes, self.batch_size)
+        if not self._can_evaluate:
+            self._state.note(self._evaluator.trace(self._splits[split], batch_size))
+            self._can_evaluate = True
+        kept = self._state.untrained()
+        metrics = self._evaluator.run(self._splits[split], batch_size)
+        for variable, value in kept:
+            variable.assign(value)
+        return metrics
+
+    @property
+    def step(self) -> int:
+        """Optimizer steps taken since the start."""
+        return self._loop.step
+
+    def save(self, path: Path) -> None:
+        """Write the whole training to ``path``."""
+        numbers = {"batch_size": self.batch_size, "seed": self._seed, "step": self.step}
+        write_checkpoint(path, self._state.arrays(), **numbers)
+
+    def restore(self, path: Path) -> None:
+        """Go on from what :meth:`save` wrote."""
+        stored = read_checkpoint(path)
+        if not {"batch_size", "seed", "step"} <= stored.keys():
+            raise SessionError(f"{path} is no checkpoint of a training session.")
+        if int(stored["batch_size"]) != self.batch_size:
+            raise SessionError(
+                f"The checkpoint {path} was written at batch size {int(stored['batch_size'])}, and this "
+                f"training has batch size {self.batch_size}. Reset with the batch size of the checkpoint."
+            )
+        self._state.load(stored)
+        self._seed = int(stored["seed"])
+        self._loop.start(self._seed, int(stored["step"]))
+
+    @property
+    def _loop(self) -> StepLoop:
+        return self._loops[self.batch_size]
+
+    def _optimizer_values(self, values: Values) -> Values:
+        """Return ``values`` without the part of those that the model itself applies, such as weight decay."""
+        optimizer = self._workload.optimizer
+        if callable(optimizer):
+            return values
+        defaults = defaults_of(optimizer)
+        applied = self._hp.names_read - {"learning_rate"}
+        neutral = {**defaults, "weight_decay": 0.0}
+        return {name: neutral[name] if name in applied else values[name] for name in defaults}

@@ -1,0 +1,81 @@
+"""Everything that changes in training, so that it can start anew, be kept aside, saved and put back."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from advisor.errors import SessionError
+
+_SEED_STATE = "seed_generator_state"
+
+
+class TrainingState:
+    """Weights and random states of a model, its optimizer's variables, and what else its programs use."""
+
+    def __init__(self, model: keras.Model) -> None:
+        self._model = model
+        self._optimizer = list(model.optimizer.variables)
+        self._optimizer_start = [_start_of(variable) for variable in self._optimizer]
+        self._others: list[tf.Variable] = []
+        self._others_start: list[tf.Tensor] = []
+        self._known = {
+            id(variable.value) for variable in (*model.variables, *self._optimizer, *model.metrics_variables)
+        }
+
+    @property
+    def size_bytes(self) -> int:
+        """Memory of all variables."""
+        return sum(variable.value.dtype.size * int(np.prod(variable.shape)) for variable in self._all())
+
+    def note(self, variables: Iterable[tf.Variable]) -> None:
+        """Take in variables that a traced program uses and Keras does not list, such as a global seed."""
+        for variable in variables:
+            if id(variable) not in self._known:
+                self._known.add(id(variable))
+                self._others.append(variable)
+                self._others_start.append(variable.read_value())
+
+    def start(self, weights: Sequence[Any], seed: int) -> None:
+        """Take ``weights`` as those of ``model.variables``; set everything else back to its start."""
+        for variable, value in zip(self._model.variables, weights, strict=True):
+            variable.assign(value)
+        for variable, value in zip(self._optimizer, self._optimizer_start, strict=True):
+            variable.assign(tf.zeros(variable.shape, variable.value.dtype) if value is None else value)
+        for variable, value in zip(self._others, self._others_start, strict=True):
+            is_seed = _SEED_STATE in variable.name
+            variable.assign(tf.constant([seed, 0], variable.dtype) if is_seed else value)
+        self._model.reset_metrics()
+
+    def untrained(self) -> list[tuple[Any, tf.Tensor]]:
+        """Return what an evaluation might change, with its values: random states, moving averages."""
+        variables = [variable.value for variable in self._model.variables if not variable.trainable]
+        return [(variable, variable.read_value()) for variable in (*variables, *self._others)]
+
+    def arrays(self) -> Mapping[str, np.ndarray[Any, Any]]:
+        """Return a copy of all values by a stable name."""
+        return {f"variable/{index}": variable.numpy() for index, variable in enumerate(self._all())}
+
+    def load(self, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+        """Put back what :meth:`arrays` gave; raises SessionError where it is of another model."""
+        variables = self._all()
+        values = [arrays[name] for name in arrays if name.startswith("variable/")]
+        wanted = [tuple(variable.shape) for variable in variables]
+        if [value.shape for value in values] != wanted:
+            raise SessionError("The checkpoint is of another model or optimizer than the one under training.")
+        for variable, value in zip(variables, values, strict=True):
+            # numpy keeps types that it does not know, such as bfloat16, as plain bytes.
+            known = value.view(variable.dtype.as_numpy_dtype) if value.dtype.kind == "V" else value
+            variable.assign(known)
+
+    def _all(self) -> list[tf.Variable]:
+        listed = (*self._model.variables, *self._optimizer)
+        return [*(variable.value for variable in listed), *self._others]
+
+
+def _start_of(variable: keras.Variable) -> tf.Tensor | None:
+    """Return the present value, or None for zeros, which need not be kept."""
+    value = variable.value.read_value()
+    return value if bool(tf.reduce_any(tf.cast(value, tf.bool))) else None
