@@ -38,5 +38,5 @@ workload = Workload(
     loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     metrics=["accuracy"],
     optimizer="nesterov",
-    target=Target("loss", at_most=0.15),
+    target=Target("loss", at_most=0.1),
 )
