@@ -17,7 +17,7 @@ from random import Random
 
 import cloudpickle
 
-from advisor.errors import OutOfMemoryError, WorkloadError
+from advisor.errors import OutOfMemoryError, SessionError, WorkloadError
 from advisor.records.description import Configuration, Fingerprint, WorkloadDescription
 from advisor.records.requests import WorkloadReference
 from advisor.records.search_space import HyperparameterValue
@@ -26,6 +26,7 @@ from advisor.records.target import Target
 
 _TRUE_SLOPE = 3.0
 _EXAMPLES = 64
+_DEFAULT_RATE = 0.1
 
 
 class SlopeSession:
@@ -37,7 +38,8 @@ class SlopeSession:
         inputs = [noise.gauss(0, 1) for _ in range(2 * _EXAMPLES)]
         pairs = [(x, _TRUE_SLOPE * x + 0.1 * noise.gauss(0, 1)) for x in inputs]
         self._splits = {"train": pairs[:_EXAMPLES], "validation": pairs[_EXAMPLES:]}
-        self._slope, self._step, self._batch_size, self._rate = 0.0, 0, 1, 0.1
+        self._slope, self._step, self._batch_size, self._rate = 0.0, 0, 0, _DEFAULT_RATE
+        self._initial_loss = self._loss("validation")
         self._random = Random(0)
 
     def describe(self) -> WorkloadDescription:
@@ -46,44 +48,46 @@ class SlopeSession:
             fingerprint=Fingerprint("line", "sgd", "squared error", "64", "0", "loss", "cpu", "1"),
             target=Target("loss", at_most=0.02),
             optimizer="sgd",
-            optimizer_hyperparameters={"learning_rate": 0.1},
+            optimizer_hyperparameters={"learning_rate": _DEFAULT_RATE},
             search_space={},
             examples={name: len(pairs) for name, pairs in self._splits.items()},
             metrics=("loss",),
-            initial_metrics={"loss": self._loss("validation")},
+            initial_metrics={"loss": self._initial_loss},
             parameter_count=1,
             configuration=Configuration(),
-            environment={
-                "pid": str(os.getpid()),
-                "arguments": repr(sys.argv[1:]),
-                "directory": str(Path.cwd()),
-                "data_limit_bytes": str(resource.getrlimit(resource.RLIMIT_DATA)[0]),
-                "oom_score_adj": Path("/proc/self/oom_score_adj").read_text().strip(),
-            },
+            environment=self._environment(),
         )
 
     def reset(
         self, batch_size: int, hyperparameters: Mapping[str, HyperparameterValue], seed: int
     ) -> Preparation:
-        if batch_size > _EXAMPLES:
-            raise WorkloadError(f"batch size {batch_size} exceeds the {_EXAMPLES} training examples.")
+        if not 1 <= batch_size <= _EXAMPLES:
+            raise WorkloadError(
+                f"batch size {batch_size} is not between 1 and the {_EXAMPLES} training examples."
+            )
+        if unknown := hyperparameters.keys() - {"learning_rate"}:
+            raise WorkloadError(f"no hyperparameters {sorted(unknown)}; there is 'learning_rate'.")
         self._random = Random(seed)
         self._slope, self._step, self._batch_size = self._random.gauss(0, 1), 0, batch_size
-        self._rate = float(hyperparameters.get("learning_rate", 0.1))
+        self._rate = float(hyperparameters.get("learning_rate", _DEFAULT_RATE))
         return Preparation(rebuilt=False, compile_s=0.0)
 
     def train(self, steps: int) -> BlockTiming:
+        if not self._batch_size:
+            raise SessionError("nothing to train yet; call reset first.")
         started, losses = time.perf_counter(), []
         for _ in range(steps):
             batch = self._random.sample(self._splits["train"], self._batch_size)
             errors = [self._slope * x - y for x, y in batch]
-            losses.append(sum(error**2 for error in errors) / len(batch))
+            losses.append(sum(error * error for error in errors) / len(batch))
             gradient = 2 * sum(e * x for e, (x, _) in zip(errors, batch, strict=True)) / len(batch)
             self._slope -= self._rate * gradient
         self._step += steps
         return BlockTiming(steps, time.perf_counter() - started, sum(losses) / steps)
 
     def evaluate(self, split: str) -> Evaluation:
+        if split not in self._splits:
+            raise WorkloadError(f"no split {split!r}; there are {', '.join(self._splits)}.")
         started = time.perf_counter()
         metrics = {"loss": self._loss(split)}
         return Evaluation(self._step, split, metrics, len(self._splits[split]), time.perf_counter() - started)
@@ -92,23 +96,42 @@ class SlopeSession:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
     def save(self, path: Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         partial.write_bytes(pickle.dumps((self._slope, self._step, self._random.getstate())))
         partial.replace(path)
 
     def restore(self, path: Path) -> None:
+        if not path.exists():
+            raise SessionError(f"there is no checkpoint {path}.")
         self._slope, self._step, state = pickle.loads(path.read_bytes())
         self._random.setstate(state)
 
     def close(self) -> None:
         pass
 
+    def _environment(self) -> dict[str, str]:
+        return {}
+
     def _loss(self, split: str) -> float:
-        pairs = self._splits[split]
-        return sum((self._slope * x - y) ** 2 for x, y in pairs) / len(pairs)
+        errors = [self._slope * x - y for x, y in self._splits[split]]
+        return sum(error * error for error in errors) / len(errors)
 
 
-class FaultySession(SlopeSession):
+class TellingSession(SlopeSession):
+    """Tells of the process that it is in."""
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            "pid": str(os.getpid()),
+            "arguments": repr(sys.argv[1:]),
+            "directory": str(Path.cwd()),
+            "data_limit_bytes": str(resource.getrlimit(resource.RLIMIT_DATA)[0]),
+            "oom_score_adj": Path("/proc/self/oom_score_adj").read_text().strip(),
+        }
+
+
+class FaultySession(TellingSession):
     """Misbehaves in ``train`` as its name says."""
 
     def train(self, steps: int) -> BlockTiming:
@@ -116,14 +139,14 @@ class FaultySession(SlopeSession):
         return super().train(steps)
 
 
-class StubbornSession(SlopeSession):
+class StubbornSession(TellingSession):
     """Never ends when it is asked to."""
 
     def close(self) -> None:
         _hang()
 
 
-class SecretiveSession(SlopeSession):
+class SecretiveSession(TellingSession):
     """Answers with what cannot travel."""
 
     def describe(self) -> WorkloadDescription:
@@ -134,8 +157,12 @@ class UserError(WorkloadError):
     """Stands for a class of the user's file, which the parent never imports."""
 
 
-def open_slope(reference: WorkloadReference) -> SlopeSession:
+def open_plain(reference: WorkloadReference) -> SlopeSession:
     return SlopeSession(reference.source)
+
+
+def open_slope(reference: WorkloadReference) -> TellingSession:
+    return TellingSession(reference.source)
 
 
 def open_faulty(reference: WorkloadReference) -> FaultySession:

@@ -74,7 +74,7 @@ def test_two_sessions_do_not_share_state(child: ChildSession) -> None:
 
 
 def test_an_error_leaves_the_session_usable(child: ChildSession) -> None:
-    with pytest.raises(WorkloadError, match="batch size 65 exceeds the 64 training examples"):
+    with pytest.raises(WorkloadError, match="batch size 65 is not between 1 and the 64"):
         child.reset(65, {}, seed=0)
     child.reset(64, {}, seed=0)
     assert child.train(3).steps == 3
@@ -169,16 +169,16 @@ def test_a_death_between_calls_is_told_by_the_next() -> None:
 
 @pytest.mark.parametrize("fault", ["hang", "hang with lock", "flood for ever"])
 def test_a_call_beyond_its_deadline_is_ended(fault: str) -> None:
-    session = open_session("open_faulty", fault, call_timeout_s=1.0)
+    session = open_session("open_faulty", fault, call_timeout_s=1.5)
     pid, started = pid_of(session), time.monotonic()
-    with pytest.raises(SessionTimeoutError, match="did not finish train within 1 s"):
+    with pytest.raises(SessionTimeoutError, match="did not finish train within 1.5 s"):
         session.train(1)
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 10
     assert ended(pid)
 
 
 def test_a_frozen_child_is_ended() -> None:
-    session = open_session("open_slope", call_timeout_s=0.5)
+    session = open_session("open_slope", call_timeout_s=1.5)
     pid = pid_of(session)
     os.kill(pid, signal.SIGSTOP)
     with pytest.raises(SessionTimeoutError):
@@ -188,6 +188,7 @@ def test_a_frozen_child_is_ended() -> None:
 
 def test_fifty_megabytes_of_output_cost_nothing() -> None:
     session = open_session("open_faulty", "flood", call_timeout_s=30.0)
+    session.reset(8, {}, seed=0)
     assert session.train(1).steps == 1
     session.close()
 
@@ -222,12 +223,16 @@ def test_without_a_stated_limit_a_child_may_take_what_is_available(child: ChildS
         ("value error", SessionError, "ValueError"),
         ("exit 3", SessionError, r"died during starting \(exit status 3\)"),
         ("kill", OutOfMemoryError, "suspected"),
-        ("hang", SessionTimeoutError, "did not finish starting within 1 s"),
-        ("flood for ever", SessionTimeoutError, "did not finish starting within 1 s"),
     ],
 )
 def test_a_session_that_does_not_open(fault: str, kind: type[Exception], message: str) -> None:
     with pytest.raises(kind, match=message):
+        open_session("open_faultily", fault)
+
+
+@pytest.mark.parametrize("fault", ["hang", "flood for ever"])
+def test_a_session_that_does_not_open_in_time(fault: str) -> None:
+    with pytest.raises(SessionTimeoutError, match="did not finish starting within 1 s"):
         open_session("open_faultily", fault, start_timeout_s=1.0)
 
 
@@ -259,6 +264,7 @@ def test_closing_one_that_will_not_end(entry: str, fault: str, monkeypatch: pyte
     monkeypatch.setattr(local, "_CLOSE_S", 0.5)
     session = open_session(entry, fault)
     pid = pid_of(session)
+    session.reset(8, {}, seed=0)
     session.train(1)
     session.close()
     assert ended(pid)

@@ -147,7 +147,10 @@ def test_a_session_that_nobody_holds_is_ended() -> None:
 
 
 def test_what_a_workload_prints_stays_out_of_the_terminal() -> None:
-    with parent("s = open_session('open_faulty', 'print'); print(s.train(2).steps); s.close()") as process:
+    program = (
+        "s = open_session('open_faulty', 'print'); s.reset(8, {}, 0); print(s.train(2).steps); s.close()"
+    )
+    with parent(program) as process:
         assert process.stdout is not None
         assert process.stdout.read() == "2\n"
 
@@ -161,10 +164,12 @@ def test_an_unguarded_script_runs_once_and_hands_over_its_objects(tmp_path: Path
     script = scripts / "unguarded.py"
     script.write_text(
         "import sys, cloudpickle, neighbour\n"
-        "from tests.execution.sessions import SlopeSession\n" + _OPEN + "print('top level', len(sys.argv))\n"
+        "from tests.execution.sessions import TellingSession\n"
+        + _OPEN
+        + "print('top level', len(sys.argv))\n"
         "suffix = '-net'\n"
         "def build():\n"
-        "    return SlopeSession(neighbour.title('small') + suffix)\n"
+        "    return TellingSession(neighbour.title('small') + suffix)\n"
         "session = open_session('open_pickled', pickled=cloudpickle.dumps(build))\n"
         "print(session.describe().name, session.describe().environment['directory'])\n"
         "session.close()\n"
