@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +19,8 @@ from advisor.records.scaling import BatchSizeResult, FitOutcome, ScalingFit
 
 NEAR_BEST = 1.05
 """A batch size is as good as the best where it takes at most so many times as much."""
+MOST_GIVEN_UP = 1.025
+"""Noise never justifies a batch size that is estimated to take more than so many times the least."""
 DRAWS = 1000
 
 
@@ -33,15 +37,24 @@ def recommend_batch_size(
     """Return the answers, the recommendation, and what every batch size in the tried range takes.
 
     Candidates are the measured batch sizes between the smallest and the largest that reached the target
-    and not above the saturation batch size. There is no recommendation where nothing reached the target.
-    ``workload_argument`` is how the user named the workload on the command line.
+    and not above the saturation batch size. They are compared by their measured steps, evened out by the
+    fitted curve. There is no recommendation where nothing reached the target. ``workload_argument`` is
+    how the user named the workload on the command line.
     """
     costs = resource_costs(throughput, results, fit, prices)
     candidates = _up_to_saturation(costs, throughput.saturation_batch_size)
     if not candidates:
         return _answers(throughput, fit, None, None), None, costs
-    chosen = least(candidates, lambda cost: _value(cost, objective))
-    random = np.random.default_rng(seed)
+    even = evening_factors(candidates, fit)
+
+    def value(cost: ResourceCost, objective: Objective) -> Interval:
+        resource = cost.time_to_target_s if objective is Objective.TIME else cost.money or cost.device_hours
+        return resource.scaled(even[cost.batch_size])
+
+    chosen, fastest, cheapest = (
+        least(candidates, partial(value, objective=wanted))
+        for wanted in (objective, Objective.TIME, Objective.COST)
+    )
     choice = Choice(
         target="the target" if description.target is None else str(description.target),
         objective=objective,
@@ -51,10 +64,8 @@ def recommend_batch_size(
         fit=fit,
         costs=costs,
         chosen=chosen,
-        stability=stability(candidates, chosen, fit, random),
+        stability=stability(candidates, chosen, fit, np.random.default_rng(seed)),
     )
-    fastest = least(candidates, lambda cost: cost.time_to_target_s)
-    cheapest = least(candidates, lambda cost: _value(cost, Objective.COST))
     answers = _answers(throughput, fit, fastest.batch_size, cheapest.batch_size)
     return answers, _recommendation(choice, workload_argument), costs
 
@@ -80,17 +91,36 @@ def resource_costs(
     return tuple(costs)
 
 
+def evening_factors(costs: Sequence[ResourceCost], fit: ScalingFit) -> dict[int, float]:
+    """Return by batch size the factor that evens out its steps for comparison with the others.
+
+    Seeds differ by a tenth and more, so the least of many measured sizes is often only the luckiest. The
+    curve through all of them is smoother, but may not fit. Each logarithm is shrunk towards the curve by
+    the share of the residual variance that the noise of its own steps explains (James and Stein 1961);
+    all factors are 1 without a trusted fit, or without noise.
+    """
+    if not _trusted(fit) or fit.estimate is None or fit.residual_log_rms is None:
+        return {cost.batch_size: 1.0 for cost in costs}
+    sizes = np.array([cost.batch_size for cost in costs], dtype=np.float64)
+    curve = _curve(sizes, *fit.estimate)
+    noise = np.array([log_spread(cost.steps) for cost in costs])
+    shares = np.minimum(1.0, (noise / max(fit.residual_log_rms, 1e-9)) ** 2)
+    measured = np.array([cost.steps.estimate for cost in costs])
+    factors = np.where([cost.interpolated for cost in costs], 1.0, (curve / measured) ** shares)
+    return {cost.batch_size: float(factor) for cost, factor in zip(costs, factors, strict=True)}
+
+
 def least(costs: Sequence[ResourceCost], value: Callable[[ResourceCost], Interval]) -> ResourceCost:
     """Return the smallest batch size whose value is within noise of the least.
 
     Within noise is one standard error of the ratio (Breiman et al. 1984, Classification and Regression
-    Trees, section 3.4.3), but never more than ``NEAR_BEST``. ``costs`` ascend and are not empty.
+    Trees, section 3.4.3), but never more than ``MOST_GIVEN_UP``. ``costs`` ascend and are not empty.
     """
     best = min(costs, key=lambda cost: value(cost).estimate)
 
     def within_noise(cost: ResourceCost) -> bool:
         noise = math.hypot(log_spread(value(cost)), log_spread(value(best)))
-        return value(cost).estimate <= value(best).estimate * min(math.exp(min(noise, 1.0)), NEAR_BEST)
+        return value(cost).estimate <= value(best).estimate * min(math.exp(min(noise, 1.0)), MOST_GIVEN_UP)
 
     return next(cost for cost in costs if cost is best or within_noise(cost))
 
@@ -113,13 +143,17 @@ def stability(
 
 
 def _curve_draws(costs: Sequence[ResourceCost], fit: ScalingFit) -> Floats | None:
-    """Return S(B) = S_min (1 + (B_c / B)^q)^(1/q), shape (costs, draws), or None without a trusted fit."""
+    """Return steps by the drawn curves, shape (costs, draws), or None without a trusted fit."""
     if not (_trusted(fit) and fit.draws):
         return None
     sizes = np.array([[cost.batch_size] for cost in costs], dtype=np.float64)
-    min_steps, critical, sharpness = np.array(fit.draws, dtype=np.float64).T
-    curves = min_steps * np.exp(np.logaddexp(0, sharpness * np.log(critical / sizes)) / sharpness)
-    return np.asarray(curves, dtype=np.float64)
+    return _curve(sizes, *np.array(fit.draws, dtype=np.float64).T)
+
+
+def _curve(batch_sizes: Floats, min_steps: Any, critical: Any, sharpness: Any) -> Floats:
+    """Return S(B) = S_min (1 + (B_c / B)^q)^(1/q), broadcast."""
+    log_sum = np.logaddexp(0, sharpness * np.log(critical / batch_sizes)) / sharpness
+    return np.asarray(min_steps * np.exp(log_sum), dtype=np.float64)
 
 
 def _steps(batch_size: int, result: BatchSizeResult | None, fit: ScalingFit) -> Interval | None:
@@ -140,10 +174,6 @@ def _up_to_saturation(costs: tuple[ResourceCost, ...], saturation: int | None) -
     if saturation is None:
         return costs
     return tuple(cost for cost in costs if cost.batch_size <= saturation) or costs
-
-
-def _value(cost: ResourceCost, objective: Objective) -> Interval:
-    return cost.time_to_target_s if objective is Objective.TIME else cost.money or cost.device_hours
 
 
 def _answers(throughput: Throughput, fit: ScalingFit, fastest: int | None, cheapest: int | None) -> Answers:
