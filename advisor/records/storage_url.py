@@ -10,6 +10,20 @@ POSTGRES_DRIVER_MISSING = (
     "A PostgreSQL database needs the driver psycopg, which is not installed. "
     "Install it with: pip install 'batch-advisor[postgres]'"
 )
+BUSY_TIMEOUT_S = 60
+"""How long a writer waits for another."""
+CONNECT_TIMEOUT_S = 10
+"""How long a server may take to answer."""
+
+_ANOTHER = "or name another with --storage."
+_MEANINGS = {
+    "unable to open database file": f"cannot be opened. Create its directory or make it writable, {_ANOTHER}",
+    "readonly database": f"cannot be written. Make the file and its directory writable, {_ANOTHER}",
+    "file is not a database": "is another kind of file, not a SQLite database. Name another with --storage.",
+    "database disk image is malformed": f"is damaged. Restore it from a copy, {_ANOTHER}",
+    "database is locked": f"was held by another program for {BUSY_TIMEOUT_S} s. End that and run this again.",
+    "disk is full": "cannot grow, as its disk is full. Free some space and run this again.",
+}
 _VALID = "Valid are sqlite:///FILE and postgresql://USER:PASSWORD@HOST/DATABASE."
 
 
@@ -26,6 +40,13 @@ class StorageURL:
 
     def __str__(self) -> str:
         return self.shown
+
+    def explained(self, said: str) -> str:
+        """Return the sentence for what a database driver said."""
+        for words, meaning in _MEANINGS.items():
+            if words in said:
+                return f"The database {self} {meaning}"
+        return f"The database {self} cannot be used: {' '.join(said.split())[:300]}"
 
 
 def parse_storage_url(text: str) -> StorageURL:

@@ -9,11 +9,8 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from advisor.errors import StorageError
-from advisor.records.storage_url import POSTGRES_DRIVER_MISSING, StorageURL, parse_storage_url
+from advisor.records.storage_url import BUSY_TIMEOUT_S, CONNECT_TIMEOUT_S, POSTGRES_DRIVER_MISSING, StorageURL
 from advisor.storage.codec import from_json, to_json
-
-_BUSY_TIMEOUT_S = 60
-_CONNECT_TIMEOUT_S = 10
 
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
@@ -21,37 +18,12 @@ _PRAGMAS = (
     "PRAGMA foreign_keys=ON",
 )
 
-# What a driver says, in part, and what that means to the user. The first that fits is told.
-_MEANINGS = (
-    (
-        "unable to open database file",
-        "cannot be opened. Its directory must be writable; name another with --storage.",
-    ),
-    (
-        "readonly database",
-        "cannot be written. The file and its directory must be writable; name another with --storage.",
-    ),
-    (
-        "file is not a database",
-        "is another kind of file, not a SQLite database. Name another with --storage.",
-    ),
-    (
-        "malformed",
-        "is damaged. Restore it from a copy, or name another with --storage.",
-    ),
-    (
-        "database is locked",
-        f"was held by another program for more than {_BUSY_TIMEOUT_S} s. End that one and run this again.",
-    ),
-    (
-        "disk is full",
-        "cannot grow because its disk is full. Free some space and run this again.",
-    ),
-)
-
 
 class Database:
-    """Hands out transactions that have committed, or are undone, when their block ends."""
+    """Hands out transactions that have committed, or are undone, when their block ends.
+
+    Nothing is connected before the first of them.
+    """
 
     def __init__(self, url: StorageURL) -> None:
         self.url = url
@@ -79,18 +51,7 @@ class Database:
         try:
             yield
         except SQLAlchemyError as error:
-            raise StorageError(_explained(error, self.url)) from error
-
-
-def open_database(text: str) -> Database:
-    """Return the database that the URL ``text`` names, without connecting to it."""
-    url = parse_storage_url(text)
-    if url.sqlite_path is not None and not url.sqlite_path.parent.is_dir():
-        raise StorageError(
-            f"The database {url} cannot be made, since there is no directory {url.sqlite_path.parent}. "
-            "Create it, or name another with --storage."
-        )
-    return Database(url)
+            raise StorageError(self.url.explained(str(getattr(error, "orig", None) or error))) from error
 
 
 def now() -> str:
@@ -104,7 +65,7 @@ def _engine(url: StorageURL) -> Engine:
         return _postgresql_engine(url, options)
     engine = create_engine(
         URL.create("sqlite", database=str(url.sqlite_path)),
-        connect_args={"timeout": _BUSY_TIMEOUT_S},
+        connect_args={"timeout": BUSY_TIMEOUT_S},
         **options,
     )
     event.listen(engine, "connect", _set_up_sqlite)
@@ -116,7 +77,7 @@ def _postgresql_engine(url: StorageURL, options: dict[str, Any]) -> Engine:
     try:
         # A connection may have been dropped while a trial was training: ask before each use.
         return create_engine(
-            url.url, pool_pre_ping=True, connect_args={"connect_timeout": _CONNECT_TIMEOUT_S}, **options
+            url.url, pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_TIMEOUT_S}, **options
         )
     except ImportError as error:
         raise StorageError(POSTGRES_DRIVER_MISSING) from error
@@ -136,11 +97,3 @@ def _set_up_sqlite(connection: Any, _: object) -> None:
 
 def _begin_sqlite(connection: Connection) -> None:
     connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))
-
-
-def _explained(error: SQLAlchemyError, url: StorageURL) -> str:
-    said = " ".join(str(getattr(error, "orig", None) or error).split())
-    for piece, meaning in _MEANINGS:
-        if piece in said:
-            return f"The database {url} {meaning}"
-    return f"The database {url} did not do what it was asked: {said[:300]}"

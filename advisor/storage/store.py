@@ -1,6 +1,7 @@
 """The whole memory, in one SQLite file or PostgreSQL database."""
 
-from advisor.storage.database import Database, open_database
+from advisor.records.storage_url import parse_storage_url
+from advisor.storage.database import Database
 from advisor.storage.documents import SqlDocuments
 from advisor.storage.measurements import SqlMeasurements
 from advisor.storage.schema import prepare
@@ -24,6 +25,10 @@ def open_store(url: str) -> SqlStore:
     ``url`` is ``sqlite:///FILE`` or ``postgresql://…``. Raises StorageError where the database cannot be
     reached, written or understood.
     """
-    database = open_database(url)
-    prepare(database)
+    database = Database(parse_storage_url(url))
+    try:
+        prepare(database)
+    except BaseException:
+        database.close()
+        raise
     return SqlStore(database)

@@ -12,10 +12,7 @@ from optuna.exceptions import OptunaError
 from optuna.storages import RDBStorage
 
 from advisor.errors import StorageError
-from advisor.records.storage_url import POSTGRES_DRIVER_MISSING, StorageURL
-
-_BUSY_TIMEOUT_S = 60
-_CONNECT_TIMEOUT_S = 10
+from advisor.records.storage_url import BUSY_TIMEOUT_S, CONNECT_TIMEOUT_S, POSTGRES_DRIVER_MISSING, StorageURL
 
 # What a database says to one of several processes that create the same tables at once.
 _RACES = ("already exists", "duplicate key", "UNIQUE constraint", "database is locked")
@@ -65,14 +62,14 @@ def quiet() -> Iterator[None]:
 def _engine_options(url: StorageURL) -> dict[str, Any]:
     if url.sqlite_path is None:
         # A connection may have been dropped while a trial was training: ask before each use.
-        return {"pool_pre_ping": True, "connect_args": {"connect_timeout": _CONNECT_TIMEOUT_S}}
+        return {"pool_pre_ping": True, "connect_args": {"connect_timeout": CONNECT_TIMEOUT_S}}
     path = url.sqlite_path
     return {"creator": lambda: _connect(path)}
 
 
 def _connect(path: Path) -> sqlite3.Connection:
     # The engine's pool lends a connection to one thread at a time.
-    connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT_S, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_S, check_same_thread=False)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=NORMAL")
     return connection
@@ -81,5 +78,4 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _explained(error: BaseException, url: StorageURL) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
-    said = " ".join(str(error).split())
-    return f"The studies in the database {url} cannot be read or written: {said[:300]}"
+    return url.explained(str(error))
