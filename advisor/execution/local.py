@@ -52,7 +52,7 @@ class LocalSessions:
             replace(self._opening, memory_limit_bytes=limit or default_memory_limit_bytes())
         )
         try:
-            process.receive(self._start_timeout_s, "starting")
+            process.wait_until_open(self._start_timeout_s)
         except AdvisorError:
             process.kill()
             raise

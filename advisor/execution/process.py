@@ -34,28 +34,38 @@ class SessionProcess:
     """
 
     def __init__(self, opening: Opening) -> None:
+        try:
+            child, self._connection, lifeline = _start(opening)
+        except OSError as error:
+            raise SessionError(f"The training session could not be started: {error}.") from error
         self._memory_limit_bytes = opening.memory_limit_bytes
-        self._connection, child_end = Pipe()
-        lifeline_end, lifeline = Pipe(duplex=False)
-        _LIFELINES.add(lifeline)
-        with child_end, lifeline_end, tempfile.TemporaryFile() as file:
-            # Not over the connection, where a large workload and a stuck child would block for ever.
-            pickle.dump(opening, file)
-            file.seek(0)
-            child = _start((child_end.fileno(), lifeline_end.fileno(), file.fileno()))
         self._child = child
         self._output = _OutputTail(child.stdout)
         self._end = weakref.finalize(self, _end, child, (self._connection, lifeline), os.getpid())
 
-    def receive(self, timeout_s: float, call: str) -> object:
-        """Return the value of the next reply, or raise the error that it tells of.
+    def wait_until_open(self, timeout_s: float) -> None:
+        """Return once the child has opened its session; raises as :meth:`call`."""
+        self._exchange("starting", None, timeout_s)
 
-        Silence beyond ``timeout_s`` raises :class:`SessionTimeoutError`; a death raises what it means.
-        Either, and an interruption, ends the child.
+    def call(self, request: Request, timeout_s: float) -> object:
+        """Return what the session answers to ``request``, or raise the error that it answers with.
+
+        Silence beyond ``timeout_s`` raises :class:`SessionTimeoutError`, a death what that means; either,
+        and an interruption, ends the child.
         """
+        if not self._end.alive:
+            raise SessionError(
+                f"{request.method} was called on a training session that has ended; open a new one."
+            )
+        return self._exchange(request.method, request, timeout_s)
+
+    def _exchange(self, call: str, request: Request | None, timeout_s: float) -> object:
         try:
+            if request is not None:
+                with suppress(ConnectionError):  # What a child said before it died is still to be read.
+                    self._connection.send(request)
             if not self._connection.poll(timeout_s):
-                raise self._silence(timeout_s, call)
+                raise self._silence(call, timeout_s)
             reply: Reply | Failure = self._connection.recv()
         except (EOFError, OSError):
             raise self._death(call) from None
@@ -65,16 +75,6 @@ class SessionProcess:
         if isinstance(reply, Failure):
             raise reply.error()
         return reply.value
-
-    def call(self, request: Request, timeout_s: float) -> object:
-        """Send ``request`` and return what :meth:`receive` returns."""
-        if not self._end.alive:
-            raise SessionError(
-                f"{request.method} was called on a training session that has ended; open a new one."
-            )
-        with suppress(ConnectionError):  # What a child left behind before it died is still to be read.
-            self._connection.send(request)
-        return self.receive(timeout_s, request.method)
 
     def wait(self, timeout_s: float) -> int | None:
         """Return the exit status, or None if the child still runs after ``timeout_s``."""
@@ -87,7 +87,7 @@ class SessionProcess:
         """End the child and everything that it started; doing so twice is allowed."""
         self._end()
 
-    def _silence(self, timeout_s: float, call: str) -> SessionTimeoutError:
+    def _silence(self, call: str, timeout_s: float) -> SessionTimeoutError:
         self.kill()
         return SessionTimeoutError(
             f"The training session did not finish {call} within {timeout_s:g} s and was ended; "
@@ -123,22 +123,28 @@ class _OutputTail:
                 self._tail = (self._tail + chunk)[-_OUTPUT_BYTES:]
 
 
-def _start(descriptors: tuple[int, int, int]) -> subprocess.Popen[bytes]:
-    """Start a child that inherits ``descriptors``; -u saves the last words of a crash."""
+def _start(opening: Opening) -> tuple[subprocess.Popen[bytes], Connection, Connection]:
+    """Start a child; return it with the connection to it and the lifeline that keeps it alive."""
     if not sys.executable:
         raise SessionError("A training session needs a Python interpreter to start, and none is known here.")
-    command = [sys.executable, "-u", "-m", "advisor.execution.child"]
-    try:
-        return subprocess.Popen(
-            command + [str(descriptor) for descriptor in descriptors],
+    connection, child_end = Pipe()
+    lifeline_end, lifeline = Pipe(duplex=False)
+    _LIFELINES.add(lifeline)
+    with child_end, lifeline_end, tempfile.TemporaryFile() as file:
+        # Not over the connection, where a large workload and a stuck child would block for ever.
+        pickle.dump(opening, file)
+        file.seek(0)
+        inherited = (child_end.fileno(), lifeline_end.fileno(), file.fileno())
+        child = subprocess.Popen(
+            # -u saves the last words of a crash.
+            [sys.executable, "-u", "-m", "advisor.execution.child", *map(str, inherited)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            pass_fds=descriptors,
+            pass_fds=inherited,
             start_new_session=True,
         )
-    except OSError as error:
-        raise SessionError(f"The training session could not be started: {error}.") from error
+    return child, connection, lifeline
 
 
 def _end(child: subprocess.Popen[bytes], connections: tuple[Connection, ...], owner: int) -> None:

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,7 +172,7 @@ def test_a_death_between_calls_is_told_by_the_next() -> None:
 def test_a_call_beyond_its_deadline_is_ended(fault: str) -> None:
     session = open_session("open_faulty", fault, call_timeout_s=1.5)
     pid, started = pid_of(session), time.monotonic()
-    with pytest.raises(SessionTimeoutError, match="did not finish train within 1.5 s"):
+    with pytest.raises(SessionTimeoutError, match=r"did not finish train within 1\.5 s"):
         session.train(1)
     assert time.monotonic() - started < 10
     assert ended(pid)
@@ -247,6 +248,12 @@ def test_no_interpreter_is_an_error_and_no_fallback(
 ) -> None:
     monkeypatch.setattr(sys, "executable", interpreter)
     with pytest.raises(SessionError, match="start"):
+        open_session("open_slope")
+
+
+def test_no_place_for_temporary_files_is_an_error_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/full")
+    with pytest.raises(SessionError, match=r"could not be started: .*/dev/full"):
         open_session("open_slope")
 
 
