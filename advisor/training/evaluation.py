@@ -55,10 +55,9 @@ class Evaluator:
         self._model.reset_metrics()
         return _combine([self._compiled(batch) for batch in split.batches(batch_size)])
 
-    def trace(self, split: Split, batch_size: int) -> list[tf.Variable]:
-        """Compile the step for the first batch of ``split``; return the variables that it uses."""
-        batch = next(iter(split.batches(batch_size)))
-        return list(self._compiled.get_concrete_function(batch).variables)
+    def trace(self, split: Split, batch_size: int) -> tf.Graph:
+        """Trace the step for the first batch of ``split``; return its graph."""
+        return self._compiled.get_concrete_function(next(iter(split.batches(batch_size)))).graph
 
     def _step(self, batch: Batch) -> BatchResult:
         return self._own_step(batch) if self._has_own_step else self._usual_step(batch)

@@ -15,6 +15,7 @@ from advisor.training.faults import blaming_the_session, blaming_the_workload
 from advisor.training.optimizers import Values
 from advisor.training.problem import Problem
 from advisor.training.program import Program
+from advisor.training.randomness import valid_seed
 from advisor.workflows.ports import TrainingSession
 
 _KEPT_PROGRAMS = 4
@@ -49,13 +50,13 @@ class KerasSession:
         self._check_open()
         self._active = None
         self._problem.check_batch_size(batch_size)
-        values = self._problem.values(hyperparameters)
+        values, seed = self._problem.values(hyperparameters), valid_seed(seed)
         with blaming_the_session(f"preparing batch size {batch_size:,}"):
             start = perf_counter()
             program, built = self._find(values, seed)
             traced = program.prepare(batch_size, values)
-            compile_s = perf_counter() - start
             program.start(values, seed)
+            compile_s = perf_counter() - start
         devices.forget_unused()
         self._active = program
         return Preparation(built or traced, compile_s if built or traced else 0.0)
@@ -114,7 +115,7 @@ class KerasSession:
 
     def _find(self, values: Values, seed: int) -> tuple[Program, bool]:
         """Return a program that fits ``values``, and whether it had to be built."""
-        known = next((program for program in self._programs if program.fits(values)), None)
+        known = next((program for program in self._programs if program.fits(values, seed)), None)
         program = known or self._problem.program(values, seed)
         self._keep(program)
         return program, known is None

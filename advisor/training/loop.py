@@ -36,13 +36,18 @@ class StepLoop:
         self._count.assign(step)
         self.feed.start(seed, step)
 
-    def compile(self) -> list[tf.Variable]:
-        """Trace the loop and run it for no steps; return the variables that it uses beyond its own."""
-        arguments = (tf.constant(0, tf.int64), self.feed.source)
-        self._block(*arguments)
-        own = {id(variable) for variable in (self._count, *self.feed.variables)}
-        variables = self._block.get_concrete_function(*arguments).variables
-        return [variable for variable in variables if id(variable) not in own]
+    @property
+    def own_variables(self) -> list[tf.Variable]:
+        """Variables of the loop that are no part of the training's state."""
+        return [self._count, *self.feed.variables]
+
+    def trace(self) -> tf.Graph:
+        """Trace the loop; return its graph, which knows what variables it uses."""
+        return self._block.get_concrete_function(tf.constant(0, tf.int64), self.feed.source).graph
+
+    def warm_up(self) -> None:
+        """Run the loop for no steps, so that the device is ready for the next call."""
+        self._block(tf.constant(0, tf.int64), self.feed.source)
 
     def run(self, steps: int) -> BlockTiming:
         """Take ``steps`` steps and return when the device has finished."""

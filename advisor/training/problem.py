@@ -2,8 +2,6 @@
 
 from collections.abc import Mapping
 
-import keras
-
 from advisor.errors import SessionError, WorkloadError
 from advisor.records.description import WorkloadDescription
 from advisor.records.requests import WorkloadReference
@@ -15,6 +13,7 @@ from advisor.training.fingerprint import fingerprint
 from advisor.training.loading import load_workload
 from advisor.training.optimizers import CUSTOM, Values, check_values, defaults_of
 from advisor.training.program import Program
+from advisor.training.randomness import seed_everything
 
 _LOADING_SEED = 0
 
@@ -26,9 +25,7 @@ class Problem:
     """
 
     def __init__(self, reference: WorkloadReference) -> None:
-        keras.utils.set_random_seed(
-            _LOADING_SEED
-        )  # So that a workload splits its data alike in every process.
+        seed_everything(_LOADING_SEED)  # So that a workload splits its data alike in every process.
         self.workload = load_workload(reference)
         optimizer = defaults_of(self.workload.optimizer)
         space = {

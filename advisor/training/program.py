@@ -1,7 +1,7 @@
 """A model and all that is compiled for it: step loops by batch size, and evaluation."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import keras
@@ -20,6 +20,7 @@ from advisor.training.loop import StepLoop, step_function
 from advisor.training.losses import LossRecorder
 from advisor.training.model import ReadHyperparameters, compile_model, construct, initial_values
 from advisor.training.optimizers import Values, defaults_of, make_optimizer
+from advisor.training.randomness import draws_statefully, seed_everything, seed_without_tensorflow
 from advisor.training.state import TrainingState
 
 _KEPT_LOOPS = 4
@@ -42,7 +43,8 @@ class Program:
         self.head = keras.tree.map_structure(tf.constant, splits["train"].head(_HEAD_EXAMPLES))
         recorder = LossRecorder()
         with self._strategy.scope():
-            self.model = construct(workload, self._hp, seed)
+            seed_everything(seed)
+            self.model = construct(workload, self._hp)
             check_inputs(self.model, splits)
             self._held = make_optimizer(workload.optimizer, self._optimizer_values(values))
             compile_model(self.model, workload, self._held.optimizer, recorder)
@@ -56,6 +58,8 @@ class Program:
             self.model.optimizer.build(self.model.trainable_variables)
         self._state = TrainingState(self.model)
         self._step_function = step_function(self.model)
+        self._needs_tensorflow_seed: bool | None = None  # known once fresh weights were made
+        self._draws_statefully = False
 
     @property
     def held_hyperparameters(self) -> frozenset[str]:
@@ -73,8 +77,10 @@ class Program:
         """Memory of all variables."""
         return self._state.size_bytes
 
-    def fits(self, values: Values) -> bool:
-        """Return whether nothing has to be built anew for ``values``."""
+    def fits(self, values: Values, seed: int) -> bool:
+        """Return whether nothing has to be built anew for ``values`` and ``seed``."""
+        if self._draws_statefully and seed != self._seed:
+            return False
         return self._hp.fits(values) and self._held.fits(self._optimizer_values(values))
 
     def prepare(self, batch_size: int, values: Values) -> bool:
@@ -87,7 +93,7 @@ class Program:
         feed = training_feed(self._splits["train"], batch_size)
         with self._strategy.scope():
             loop = StepLoop(self._step_function, feed, self._strategy)
-            self._state.note(loop.compile())
+            self._note(loop.trace(), loop.own_variables)
         self._loops[batch_size] = loop
         if len(self._loops) > _KEPT_LOOPS:
             self._loops.popitem(last=False)
@@ -95,13 +101,13 @@ class Program:
 
     def start(self, values: Values, seed: int) -> None:
         """Begin anew with ``values``: fresh weights, a fresh optimizer, step 0 of the order of ``seed``."""
-        self._seed = seed
         self._hp.renew(values)
-        fresh = initial_values(self._workload, ReadHyperparameters(values), seed, self.model, self.head)
-        self._state.start(fresh, seed)
+        self._state.start(self._initial_weights(values, seed), seed)
         self._held.assign(self._optimizer_values(values))
+        self._seed = seed
         if self._loops:
             self._loop.start(seed, 0)
+            self._loop.warm_up()
 
     def train(self, steps: int) -> BlockTiming:
         """Take ``steps`` optimizer steps."""
@@ -111,7 +117,7 @@ class Program:
         """Return the metrics of ``split``; training goes on afterwards as if it had not happened."""
         batch_size = evaluation_batch_size(self._splits[split].example_bytes, self.batch_size)
         if not self._can_evaluate:
-            self._state.note(self._evaluator.trace(self._splits[split], batch_size))
+            self._note(self._evaluator.trace(self._splits[split], batch_size))
             self._can_evaluate = True
         kept = self._state.untrained()
         metrics = self._evaluator.run(self._splits[split], batch_size)
@@ -142,6 +148,26 @@ class Program:
         self._state.load(stored)
         self._seed = int(stored["seed"])
         self._loop.start(self._seed, int(stored["step"]))
+
+    def _initial_weights(self, values: Values, seed: int) -> list[tf.Tensor]:
+        """Return fresh weights, for which TensorFlow is seeded only where that matters.
+
+        The first start has the seed that the model was built with, so its weights tell whether it does.
+        """
+        arguments = (self._workload, ReadHyperparameters(values), self.model, self.head)
+        if not (self._needs_tensorflow_seed or self._draws_statefully):
+            seed_without_tensorflow(seed)
+            weights = initial_values(*arguments)
+            if self._needs_tensorflow_seed is None:
+                self._needs_tensorflow_seed = not self._state.has_weights(weights)
+            if not self._needs_tensorflow_seed:
+                return weights
+        seed_everything(seed)
+        return initial_values(*arguments)
+
+    def _note(self, graph: tf.Graph, but: Sequence[tf.Variable] = ()) -> None:
+        self._state.note(graph, but)
+        self._draws_statefully = self._draws_statefully or draws_statefully(graph)
 
     @property
     def _loop(self) -> StepLoop:

@@ -1,6 +1,6 @@
 """Everything that changes in training, so that it can start anew, be kept aside, saved and put back."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import keras
@@ -30,15 +30,16 @@ class TrainingState:
         """Memory of all variables."""
         return sum(variable.value.dtype.size * int(np.prod(variable.shape)) for variable in self._all())
 
-    def note(self, variables: Iterable[tf.Variable]) -> None:
-        """Take in variables that a traced program uses and Keras does not list, such as a global seed."""
-        for variable in variables:
-            if id(variable) not in self._known:
+    def note(self, graph: tf.Graph, but: Sequence[tf.Variable] = ()) -> None:
+        """Take in variables that a traced graph uses and Keras does not list, such as a global seed."""
+        left_out = self._known | {id(variable) for variable in but}
+        for variable in graph.variables:
+            if id(variable) not in left_out:
                 self._known.add(id(variable))
                 self._others.append(variable)
                 self._others_start.append(variable.read_value())
 
-    def start(self, weights: Sequence[Any], seed: int) -> None:
+    def start(self, weights: Sequence[tf.Tensor], seed: int) -> None:
         """Take ``weights`` as those of ``model.variables``; set everything else back to its start."""
         for variable, value in zip(self._model.variables, weights, strict=True):
             variable.assign(value)
@@ -48,6 +49,11 @@ class TrainingState:
             is_seed = _SEED_STATE in variable.name
             variable.assign(tf.constant([seed, 0], variable.dtype) if is_seed else value)
         self._model.reset_metrics()
+
+    def has_weights(self, weights: Sequence[tf.Tensor]) -> bool:
+        """Return whether ``model.variables`` are exactly ``weights``."""
+        pairs = zip(self._model.variables, weights, strict=True)
+        return all(bool(tf.reduce_all(variable.value == value)) for variable, value in pairs)
 
     def untrained(self) -> list[tuple[Any, tf.Tensor]]:
         """Return what an evaluation might change, with its values: random states, moving averages."""
