@@ -3,13 +3,12 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from advisor.analysis.cost import resource_cost
 from advisor.analysis.reasons import Choice, caveats, why
-from advisor.analysis.scaling import predict_steps
+from advisor.analysis.scaling import predict_steps, steps_at
 from advisor.analysis.statistics import Floats, log_normal_draws, log_spread
 from advisor.records.description import WorkloadDescription
 from advisor.records.intervals import Interval
@@ -22,6 +21,7 @@ NEAR_BEST = 1.05
 MOST_GIVEN_UP = 1.025
 """Noise never justifies a batch size that is estimated to take more than so many times the least."""
 DRAWS = 1000
+_EXACT = 1e-9
 
 
 def recommend_batch_size(
@@ -45,7 +45,7 @@ def recommend_batch_size(
     candidates = _up_to_saturation(costs, throughput.saturation_batch_size)
     if not candidates:
         return _answers(throughput, fit, None, None), None, costs
-    even = evening_factors(candidates, fit)
+    even = evening_factors(costs, fit)
 
     def value(cost: ResourceCost, objective: Objective) -> Interval:
         resource = cost.time_to_target_s if objective is Objective.TIME else cost.money or cost.device_hours
@@ -96,18 +96,19 @@ def evening_factors(costs: Sequence[ResourceCost], fit: ScalingFit) -> dict[int,
 
     Seeds differ by a tenth and more, so the least of many measured sizes is often only the luckiest. The
     curve through all of them is smoother, but may not fit. Each logarithm is shrunk towards the curve by
-    the share of the residual variance that the noise of its own steps explains (James and Stein 1961);
-    all factors are 1 without a trusted fit, or without noise.
+    the share of the variance around it that the noise of its own steps explains (James and Stein 1961,
+    Proc. Fourth Berkeley Symp. 1:361). All factors are 1 without a trusted fit, or without noise.
     """
-    if not _trusted(fit) or fit.estimate is None or fit.residual_log_rms is None:
-        return {cost.batch_size: 1.0 for cost in costs}
-    sizes = np.array([cost.batch_size for cost in costs], dtype=np.float64)
-    curve = _curve(sizes, *fit.estimate)
-    noise = np.array([log_spread(cost.steps) for cost in costs])
-    shares = np.minimum(1.0, (noise / max(fit.residual_log_rms, 1e-9)) ** 2)
-    measured = np.array([cost.steps.estimate for cost in costs])
-    factors = np.where([cost.interpolated for cost in costs], 1.0, (curve / measured) ** shares)
-    return {cost.batch_size: float(factor) for cost, factor in zip(costs, factors, strict=True)}
+    tried = [cost for cost in costs if not cost.interpolated]
+    factors = {cost.batch_size: 1.0 for cost in costs}
+    if not tried or fit.estimate is None or not _trusted(fit):
+        return factors
+    curve = steps_at(fit.estimate, [cost.batch_size for cost in tried])
+    log_distances = np.log(curve / [cost.steps.estimate for cost in tried])
+    residual = max(float(np.sqrt(np.mean(log_distances**2))), _EXACT)
+    shares = np.minimum(1.0, (np.array([log_spread(cost.steps) for cost in tried]) / residual) ** 2)
+    evened = np.exp(shares * log_distances)
+    return factors | {cost.batch_size: float(factor) for cost, factor in zip(tried, evened, strict=True)}
 
 
 def least(costs: Sequence[ResourceCost], value: Callable[[ResourceCost], Interval]) -> ResourceCost:
@@ -146,14 +147,7 @@ def _curve_draws(costs: Sequence[ResourceCost], fit: ScalingFit) -> Floats | Non
     """Return steps by the drawn curves, shape (costs, draws), or None without a trusted fit."""
     if not (_trusted(fit) and fit.draws):
         return None
-    sizes = np.array([[cost.batch_size] for cost in costs], dtype=np.float64)
-    return _curve(sizes, *np.array(fit.draws, dtype=np.float64).T)
-
-
-def _curve(batch_sizes: Floats, min_steps: Any, critical: Any, sharpness: Any) -> Floats:
-    """Return S(B) = S_min (1 + (B_c / B)^q)^(1/q), broadcast."""
-    log_sum = np.logaddexp(0, sharpness * np.log(critical / batch_sizes)) / sharpness
-    return np.asarray(min_steps * np.exp(log_sum), dtype=np.float64)
+    return np.stack([steps_at(fit.draws, cost.batch_size) for cost in costs])
 
 
 def _steps(batch_size: int, result: BatchSizeResult | None, fit: ScalingFit) -> Interval | None:

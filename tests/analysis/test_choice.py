@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -155,10 +154,6 @@ def test_within_noise_the_smaller_batch_size_is_preferred(
     assert least(costs, lambda each: each.time_to_target_s).batch_size == expected
 
 
-def with_residual(fitted: ScalingFit, residual: float | None) -> ScalingFit:
-    return replace(fitted, residual_log_rms=residual)
-
-
 def test_noisy_steps_are_evened_out_by_the_curve() -> None:
     """The luckiest of several noisy sizes is a worse choice than what the curve makes of them."""
     random = np.random.default_rng(6)
@@ -172,8 +167,8 @@ def test_noisy_steps_are_evened_out_by_the_curve() -> None:
             for size in SIZES
         ]
         for evened in (True, False):
-            fitted = with_residual(fit(MIN_STEPS, CRITICAL), noise if evened else None)
-            chosen = recommended(measured, found, fitted).batch_size
+            outcome = FitOutcome.OK if evened else FitOutcome.NOT_HYPERBOLIC
+            chosen = recommended(measured, found, fit(MIN_STEPS, CRITICAL, outcome)).batch_size
             regret[evened].append(true[chosen] / min(true.values()) - 1)
     assert np.mean(regret[True]) < 0.01
     assert np.mean(regret[False]) > 0.04
@@ -184,12 +179,15 @@ def test_exact_steps_are_not_evened_out() -> None:
     assert set(evening_factors(costs, fit(MIN_STEPS, CRITICAL)).values()) == {1.0}
 
 
-def test_noisy_steps_are_moved_towards_the_curve_and_never_beyond() -> None:
-    found = results(SIZES, 1.3 * MIN_STEPS, CRITICAL, 0.1)
+@pytest.mark.parametrize(
+    ("half_width", "share"), [(1.96 * 0.4, 1.0), (1.96 * 0.2, 1.0), (1.96 * 0.1, 0.25), (0.0, 0.0)]
+)
+def test_noise_decides_how_far_steps_move_towards_the_curve(half_width: float, share: float) -> None:
+    """All sizes lie a factor of exp(0.2) above the curve."""
+    found = results(SIZES, math.exp(0.2) * MIN_STEPS, CRITICAL, half_width)
     costs = resource_costs(throughput(), found, fit(MIN_STEPS, CRITICAL), Prices())
-    for residual, least_factor, most in ((0.001, 1 / 1.3, 1 / 1.3), (0.1, 0.9, 0.95), (10.0, 0.999, 1.0)):
-        factors = evening_factors(costs, with_residual(fit(MIN_STEPS, CRITICAL), residual)).values()
-        assert all(least_factor - 1e-9 <= factor <= most + 1e-9 for factor in factors)
+    factors = evening_factors(costs, fit(MIN_STEPS, CRITICAL)).values()
+    assert list(factors) == pytest.approx([math.exp(-0.2 * share)] * len(SIZES), rel=1e-3)
 
 
 def test_sizes_that_were_not_tried_come_from_the_curve() -> None:
