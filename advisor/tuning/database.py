@@ -46,6 +46,11 @@ def faults_in_words(url: StorageURL) -> Iterator[None]:
         yield
     except OptunaError as error:
         raise StorageError(_explained(error, url)) from error
+    except KeyError as error:  # as Optuna says that a study or a trial is not there
+        raise StorageError(
+            f"The study is no longer in the database {url}: it was deleted, perhaps in the dashboard. "
+            "Name another with --storage to begin anew."
+        ) from error
 
 
 @contextmanager

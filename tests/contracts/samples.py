@@ -58,9 +58,9 @@ def study(kind: StudyKind = StudyKind.TUNE) -> Study:
     )
 
 
-def named(name: str) -> Study:
-    """Return a study of that name."""
-    return replace(study(), name=name)
+def named(name: str, kind: StudyKind = StudyKind.TUNE, target: Target = TARGET) -> Study:
+    """Return a study of that name, kind and target."""
+    return replace(study(), name=name, kind=kind, target=target)
 
 
 def plan(learning_rate: float = 0.1) -> TrialPlan:
