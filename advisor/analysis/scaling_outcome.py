@@ -1,0 +1,87 @@
+"""What a fitted scaling curve can say."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from advisor.analysis.scaling_likelihood import Evidence, residuals
+from advisor.records.scaling import FitOutcome, SearchUncertainty
+
+Array = npt.NDArray[np.float64]
+
+FEWEST_BATCH_SIZES = 3
+# Within a factor of 2 of the end of the range, S(B) or E(B) comes no closer than 1.5 times to its minimum.
+END_OF_RANGE = 2.0
+# The deviation of whole batch sizes from the curve, and the fall of examples to target with a growing batch
+# size, that matter in practice; smaller ones are what the bootstrap's resampling of batch sizes is for.
+LACK_OF_FIT = 0.15
+FALL_OF_EXAMPLES = 0.22
+_SIGNIFICANCE = 0.001
+# A handful of runs estimates noise poorly: four further residuals of 10 % are assumed.
+_PRIOR_RUNS, _PRIOR_NOISE = 4, 0.10
+
+
+def judge(
+    evidence: Evidence, uncertainty: Sequence[SearchUncertainty], curve: Array, open_ends: tuple[bool, bool]
+) -> FitOutcome:
+    """Return the outcome of the fit of ``curve`` (log S_min, log B_c, log q).
+
+    ``open_ends`` says whether the intervals reach down to curves without a segment of perfect scaling, and
+    up to curves without diminishing returns.
+    """
+    noise = _Noise(evidence, uncertainty)
+    if noise.lack_of_fit(curve) or noise.examples_fall():
+        return FitOutcome.NOT_HYPERBOLIC
+    turn, arrived = float(np.exp(curve[1])), evidence.sizes_that_arrived
+    below = turn * END_OF_RANGE / float(arrived[-1])
+    above = float(arrived[0]) * END_OF_RANGE / turn
+    too_high, too_low = below > 1 or open_ends[1], above > 1 or open_ends[0]
+    if too_high and too_low:
+        return FitOutcome.LOWER_BOUND if below >= above else FitOutcome.UPPER_BOUND
+    if too_high:
+        return FitOutcome.LOWER_BOUND
+    return FitOutcome.UPPER_BOUND if too_low else FitOutcome.OK
+
+
+class _Noise:
+    """Log steps of the batch sizes that arrived, and how far runs and search let their means stray."""
+
+    def __init__(self, evidence: Evidence, uncertainty: Sequence[SearchUncertainty]) -> None:
+        self._evidence = evidence
+        seen = ~evidence.censored
+        runs = np.bincount(evidence.size_of[seen], minlength=len(evidence.sizes))
+        totals = np.bincount(evidence.size_of[seen], evidence.log_steps[seen], len(evidence.sizes))
+        self._kept = runs > 0
+        self._runs = runs[self._kept]
+        self._means = totals[self._kept] / self._runs
+        self._log_batch = np.log(evidence.sizes[self._kept].astype(float))
+        slack = {part.batch_size: part.log_slack for part in uncertainty}
+        self._slack = np.array([slack.get(int(size), 0.0) for size in evidence.sizes[self._kept]])
+        apart = evidence.log_steps[seen] - (totals / np.maximum(runs, 1))[evidence.size_of[seen]]
+        self._freedom = int(seen.sum()) - len(self._runs) + _PRIOR_RUNS
+        squares = float((apart**2).sum()) + _PRIOR_RUNS * _PRIOR_NOISE**2
+        self._variance = squares / self._freedom + float((evidence.bracket_sd[seen] ** 2).mean())
+
+    def lack_of_fit(self, curve: Array) -> bool:
+        """Return whether means leave the curve by more than runs of one batch size leave one another."""
+        freedom = len(self._means) - 2
+        strayed = self._residual_means(curve)
+        allowed = self._variance / self._runs + self._slack**2 / 3
+        ratio = float((strayed**2 / allowed).sum()) / freedom
+        spread = float(np.sqrt(max((strayed**2 - allowed).sum(), 0.0) / freedom))
+        return spread > LACK_OF_FIT and float(stats.f.sf(ratio, freedom, self._freedom)) < _SIGNIFICANCE
+
+    def examples_fall(self) -> bool:
+        """Return whether some batch size needs clearly more examples than a larger one."""
+        log_examples = self._means + self._log_batch
+        fall = (log_examples - self._slack)[:, None] - log_examples
+        error = np.sqrt(self._variance * (1 / self._runs[:, None] + 1 / self._runs))
+        needed = np.maximum(FALL_OF_EXAMPLES, float(stats.t.isf(_SIGNIFICANCE, self._freedom)) * error)
+        return bool(np.triu(fall > needed, 1).any())
+
+    def _residual_means(self, curve: Array) -> Array:
+        seen = ~self._evidence.censored
+        residual, size_of = residuals(self._evidence, curve)[seen], self._evidence.size_of[seen]
+        return np.bincount(size_of, residual, len(self._evidence.sizes))[self._kept] / self._runs
