@@ -55,26 +55,31 @@ def batch_sizes(function: Function) -> Function:
     function = click.option("--min", "minimum", type=positive, help="Smallest batch size.")(function)
     function = click.option("--max", "maximum", type=positive, help="Largest batch size.")(function)
     return click.option(
-        "--batch-sizes", "listed", type=WholeNumbers(), help="Exactly these, such as 64,256."
+        "--batch-sizes",
+        "listed",
+        metavar="N,N,…",
+        callback=_whole_numbers,
+        help="Exactly these, such as 64,256.",
     )(function)
 
 
-class WholeNumbers(click.ParamType):
-    """Positive whole numbers between commas."""
+def names(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...] | None:
+    """Return the names between commas, without spaces around them."""
+    return tuple(part.strip() for part in value.split(",") if part.strip()) or None if value else None
 
-    name = "N,N,…"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
-        """Return the numbers; click tells the user where one is not positive and whole."""
-        try:
-            numbers = tuple(int(part) for part in str(value).split(","))
-        except ValueError:
-            self.fail(f"{value!r} is not a list of whole numbers such as 64,256.", param, ctx)
-        if min(numbers) < 1:
-            self.fail(f"{min(numbers)} is not a batch size: name whole numbers from 1.", param, ctx)
-        return numbers
+def _whole_numbers(
+    _context: click.Context, _option: click.Parameter, value: str | None
+) -> tuple[int, ...] | None:
+    if value is None:
+        return None
+    try:
+        numbers = tuple(int(part) for part in value.split(","))
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is not a list of whole numbers such as 64,256.") from None
+    if min(numbers) < 1:
+        raise click.BadParameter(f"{min(numbers)} is not a batch size: name whole numbers from 1.")
+    return numbers
 
 
 def given(choices: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -11,18 +11,6 @@ from advisor.cli import options
 from advisor.records.recommendation import Objective, Prices
 
 
-class Names(click.ParamType):
-    """Names between commas."""
-
-    name = "NAME,NAME,…"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[str, ...]:
-        """Return the names, without spaces around them."""
-        return tuple(part.strip() for part in str(value).split(",") if part.strip())
-
-
 def _objective(_context: click.Context, _option: click.Parameter, value: str | None) -> Objective | None:
     return Objective(value) if value else None
 
@@ -36,7 +24,12 @@ def _objective(_context: click.Context, _option: click.Parameter, value: str | N
     callback=_objective,
     help="What to be best at.",
 )
-@click.option("--tune", type=Names(), help="Retuned at each batch size: learning_rate[,momentum].")
+@click.option(
+    "--tune",
+    metavar="NAME,NAME,…",
+    callback=options.names,
+    help="Retuned at each batch size: learning_rate[,momentum].",
+)
 @click.option(
     "--trials",
     "trials_per_batch_size",

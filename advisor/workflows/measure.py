@@ -34,9 +34,11 @@ def ensure_measured(
     """
     recorded = _recorded(tools, description)
     sweep = _Sweep(tools, keeper, description, request, recorded)
-    for batch_size in _batch_sizes(request.batch_sizes, description.training_examples):
+    batch_sizes = list(_batch_sizes(request.batch_sizes, description.training_examples))
+    for done, batch_size in enumerate(batch_sizes, start=1):
         if not sweep.measure(batch_size):
             break
+        tools.progress.advance("batch sizes measured", done, len(batch_sizes))
     run = _recorded(tools, description)
     if run is None:
         raise WorkloadError("No batch size was asked for that is within the training split.")

@@ -86,6 +86,7 @@ class _Recommending:
         while (batch_size := self._next()) is not None:
             self._results[batch_size] = self._look_at(batch_size)
             self._say_found(self._results[batch_size])
+            self._tools.progress.advance("batch sizes", len(self._results), self._expected_batch_sizes)
         return self._advice()
 
     def _look_at(self, batch_size: int) -> BatchSizeResult:
@@ -134,6 +135,12 @@ class _Recommending:
             return start_learning_rate(optima, batch_size, exponent, default)
         nearest = sorted(optima, key=lambda other: abs(other.bit_length() - batch_size.bit_length()))
         return optima[nearest[0]] if nearest else default
+
+    @property
+    def _expected_batch_sizes(self) -> int:
+        if self._request.batch_sizes.listed:
+            return len(self._candidates)
+        return min(MOST_BATCH_SIZES, len(self._candidates))
 
     @property
     def _steps(self) -> Mapping[int, float | None]:
