@@ -1,22 +1,20 @@
 """Time per step and training throughput from raw blocks, and where throughput stops growing."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 from scipy import optimize
 
-from advisor.analysis.quantities import number
 from advisor.analysis.statistics import (
     Floats,
     interval_around,
     robust_spread,
-    spread_factor,
     standard_error,
     student_quantile,
 )
+from advisor.analysis.throughput_notes import notes
 from advisor.records.intervals import Interval
 from advisor.records.measurement import (
     BatchMeasurement,
@@ -41,8 +39,8 @@ _STALL_FENCE = 6.0
 _LEAST_SPREAD = 0.005
 _LONE = 0.05
 _ROUNDING = 1e-9
+_NEGLIGIBLE_SHARE = 1e-6
 _SPREAD_OF_ONE_BLOCK = 0.25
-_UNCERTAIN = 1.25
 
 
 def split_warm_up(
@@ -104,7 +102,7 @@ def summarize(run: MeasurementRun) -> Throughput:
         largest_feasible_batch_size=ran[-1].batch_size if ran else None,
         saturation_batch_size=saturation,
         time_model=fit_time_model(ran),
-        notes=tuple(_notes(table, saturation)),
+        notes=tuple(notes(table, saturation, _grew_last(ran))),
     )
 
 
@@ -174,7 +172,7 @@ def fit_time_model(rows: Sequence[BatchThroughput]) -> TimeModel | None:
 
     start = np.maximum(optimize.nnls(design, np.ones_like(sizes))[0], 1e-6)
     fit = optimize.least_squares(log_residuals, start, bounds=(0, np.inf), loss="soft_l1", f_scale=0.1)
-    fixed_s, per_example_s = fit.x * scale
+    fixed_s, per_example_s = np.where(fit.x > _NEGLIGIBLE_SHARE, fit.x, 0.0) * scale
     rms = float(np.sqrt(np.mean(log_residuals(fit.x) ** 2)))
     return TimeModel(float(fixed_s), float(per_example_s), rms)
 
@@ -211,6 +209,10 @@ def _throughput(row: BatchThroughput) -> float:
     return row.throughput_examples_per_s.estimate
 
 
+def _grew_last(ran: Sequence[BatchThroughput]) -> bool:
+    return len(ran) < 2 or gain_per_doubling(ran[-2], ran[-1]) >= LEAST_GAIN
+
+
 def _with_doubling_efficiency(rows: Sequence[BatchThroughput]) -> tuple[BatchThroughput, ...]:
     ran = {row.batch_size: row for row in rows if row.time_per_step_s is not None}
 
@@ -220,38 +222,3 @@ def _with_doubling_efficiency(rows: Sequence[BatchThroughput]) -> tuple[BatchThr
         return _throughput(ran[size]) / _throughput(ran[size // 2]) / 2
 
     return tuple(replace(row, doubling_efficiency=efficiency(row.batch_size)) for row in rows)
-
-
-def _notes(table: Sequence[BatchThroughput], saturation: int | None) -> Iterator[str]:
-    ran = [row for row in table if row.time_per_step_s is not None]
-    if not ran:
-        yield "No batch size ran."
-    elif saturation is None:
-        yield _growth_note(ran) + _limit_note(table, ran[-1].batch_size)
-    dips = [high.batch_size for low, high in pairwise(ran) if _throughput(high) < 0.95 * _throughput(low)]
-    if dips:
-        sizes = ", ".join(number(size) for size in dips)
-        yield f"Throughput fell from the next smaller batch size at {sizes}."
-    for row in table:
-        if row.outcome in (MeasurementOutcome.FAILED, MeasurementOutcome.TIMEOUT):
-            yield f"Batch size {row.batch_size:,} failed, which is no limit of memory: {row.detail}"
-        if row.time_per_step_s is not None and spread_factor(row.time_per_step_s) > _UNCERTAIN:
-            yield f"The time per step at batch size {row.batch_size:,} is uncertain: the machine was busy."
-
-
-def _growth_note(ran: Sequence[BatchThroughput]) -> str:
-    largest = number(ran[-1].batch_size)
-    if len(ran) > 1 and gain_per_doubling(ran[-2], ran[-1]) < LEAST_GAIN:
-        return (
-            f"Saturation not confirmed: throughput stopped growing only at the largest batch size, {largest}"
-        )
-    return f"Saturation not reached: throughput still grew at the largest batch size, {largest}"
-
-
-def _limit_note(table: Sequence[BatchThroughput], largest: int) -> str:
-    reasons = {
-        MeasurementOutcome.OUT_OF_MEMORY: "the next one exceeds the memory",
-        MeasurementOutcome.DATASET_LIMITED: "the next one exceeds the training split",
-    }
-    above = [row.outcome for row in table if row.batch_size > largest and row.outcome in reasons]
-    return f" ({reasons[above[0]]})." if above else "."

@@ -59,7 +59,7 @@ def _throughput_parts(throughput: Throughput) -> Iterator[RenderableType]:
     where = throughput.configuration
     yield paragraph(
         f"Training throughput of {throughput.workload} on {where.devices} × {where.device_kind}, "
-        f"{where.precision}, measured {throughput.measured_at}."
+        f"{where.precision}, measured {_minute(throughput.measured_at)}."
     )
     yield paragraph("")
     yield table(
@@ -141,7 +141,7 @@ def _studies_parts(studies: Sequence[Study]) -> Iterator[RenderableType]:
         yield paragraph("No study is recorded yet. Run `advisor recommend` or `advisor tune`.")
         return
     columns = ("study", "begun", "revision")
-    rows = [(study.name, study.created_at[:16], _revision(study)) for study in studies]
+    rows = [(study.name, _minute(study.created_at), _revision(study)) for study in studies]
     yield table(columns, rows, left=columns)
     yield paragraph("`advisor studies NAME` shows one of them. * : with changes that were not committed.")
 
@@ -155,7 +155,7 @@ def _study_parts(study: Study) -> Iterator[RenderableType]:
             ("target", str(study.target)),
             ("configuration", f"{where.devices} × {where.device_kind}, {where.precision}"),
             ("settings", ", ".join(f"{name} = {value}" for name, value in study.settings.items())),
-            ("begun", study.created_at),
+            ("begun", _minute(study.created_at)),
             ("revision", _revision(study)),
         ]
     )
@@ -164,6 +164,11 @@ def _study_parts(study: Study) -> Iterator[RenderableType]:
     if study.note:
         yield paragraph("")
         yield paragraph(study.note)
+
+
+def _minute(timestamp: str) -> str:
+    """Return an ISO 8601 time, which is UTC, without what nobody reads."""
+    return timestamp[:16].replace("T", " ") + " UTC" if timestamp else "unknown"
 
 
 def _revision(study: Study) -> str:
