@@ -1,10 +1,11 @@
 """The contract of the store, on the one in memory and on both kinds of database."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from advisor.storage.store import open_store
+from advisor.storage.store import SqlStore, open_store
+from advisor.storage.tables import metadata
 from advisor.workflows.ports import Store
 from tests.contracts.store import StoreContract
 from tests.fakes.memory_store import MemoryStore
@@ -16,9 +17,18 @@ class TestMemoryStore(StoreContract):
         return MemoryStore()
 
 
+@pytest.fixture(scope="module", params=["sqlite", "postgres"])
+def shared(request: pytest.FixtureRequest, new_database: Callable[[str], str]) -> Iterator[SqlStore]:
+    """Yield a store that many tests use one after another."""
+    store = open_store(new_database(request.param))
+    yield store
+    store.close()
+
+
 class TestSqlStore(StoreContract):
     @pytest.fixture
-    def store(self, database_url: str) -> Iterator[Store]:
-        store = open_store(database_url)
-        yield store
-        store.close()
+    def store(self, shared: SqlStore) -> Iterator[Store]:
+        yield shared
+        with shared._database.write() as connection:
+            for table in reversed(metadata.sorted_tables):
+                connection.execute(table.delete())

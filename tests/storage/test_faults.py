@@ -92,10 +92,9 @@ def public_directory() -> Iterator[Path]:
         yield Path(directory)
 
 
-@both_rooms
-def test_an_unwritable_directory_is_told(opener: Opener, public_directory: Path) -> None:
+def test_an_unwritable_directory_is_told(public_directory: Path) -> None:
     public_directory.chmod(0o555)
-    said = _said_to_a_stranger(opener, f"sqlite:///{public_directory}/advisor.db")
+    said = _said_to_a_stranger(open_store, f"sqlite:///{public_directory}/advisor.db")
     assert "cannot be opened" in said
     assert "writable" in said
 

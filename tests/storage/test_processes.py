@@ -13,7 +13,7 @@ from advisor.storage import owners
 from advisor.storage.store import open_store
 from tests.contracts import samples
 from tests.storage.worker import POINTS
-from tests.tuning.optuna_view import loaded, optuna_storage
+from tests.tuning.optuna_view import optuna_storage
 
 PROCESSES = 3
 TRIALS = 3
@@ -36,7 +36,7 @@ def test_processes_that_begin_at_once_lose_nothing(database_url: str) -> None:
     assert len(store.studies()) == 1
     store.close()
     with optuna_storage(database_url) as storage:
-        kept = loaded(storage, STUDY).trials
+        kept = storage.get_all_trials(storage.get_study_id_from_name(STUDY))
     assert [trial.number for trial in kept] == numbers
     assert [trial.value for trial in kept] == [number / 100 for number in numbers]
     assert {len(trial.intermediate_values) for trial in kept} == {POINTS}

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import optuna
 from optuna.storages import RDBStorage
 
 from advisor.records.storage_url import parse_storage_url
@@ -18,8 +17,3 @@ def optuna_storage(url: str) -> Iterator[RDBStorage]:
     finally:
         storage.remove_session()
         storage.engine.dispose()
-
-
-def loaded(storage: RDBStorage, name: str) -> optuna.Study:
-    """Return a study as it stands in the database."""
-    return optuna.load_study(study_name=name, storage=storage)

@@ -3,7 +3,6 @@
 import math
 import sqlite3
 import statistics
-from collections.abc import Iterator
 from contextlib import closing
 from random import Random
 
@@ -17,17 +16,15 @@ from advisor.records.trials import StudyKind, Trial, TrialState
 from advisor.tuning.board import OptunaBoard, open_board
 from tests.contracts import samples
 from tests.contracts.board import SPACE, VALUES
-from tests.tuning.optuna_view import loaded, optuna_storage
+from tests.tuning.shared import SharedDatabase
 
 NAME = samples.study().name
 RATE: SearchSpace = {"learning_rate": Float(1e-5, 10.0, log=True)}
 
 
 @pytest.fixture
-def board(sqlite_url: str) -> Iterator[OptunaBoard]:
-    board = open_board(sqlite_url)
-    yield board
-    board.close()
+def board(empty: SharedDatabase) -> OptunaBoard:
+    return empty.board
 
 
 @pytest.mark.parametrize(
@@ -39,17 +36,15 @@ def board(sqlite_url: str) -> Iterator[OptunaBoard]:
     ],
 )
 def test_the_direction_is_that_of_the_value(
-    board: OptunaBoard, sqlite_url: str, kind: StudyKind, target: Target, direction: str
+    board: OptunaBoard, shared: SharedDatabase, kind: StudyKind, target: Target, direction: str
 ) -> None:
     board.open(samples.named(NAME, kind=kind, target=target), SPACE, 0)
-    with optuna_storage(sqlite_url) as storage:
-        assert loaded(storage, NAME).direction.name == direction
+    assert shared.study(NAME).direction.name == direction
 
 
-def test_a_study_says_what_it_is(board: OptunaBoard, sqlite_url: str) -> None:
+def test_a_study_says_what_it_is(board: OptunaBoard, shared: SharedDatabase) -> None:
     board.open(samples.study(), SPACE, 0)
-    with optuna_storage(sqlite_url) as storage:
-        said = loaded(storage, NAME).user_attrs
+    said = shared.study(NAME).user_attrs
     assert said["workload"] == "digits"
     assert said["batch_size"] == 64
     assert said["command"] == "advisor tune --batch 64"
@@ -57,11 +52,10 @@ def test_a_study_says_what_it_is(board: OptunaBoard, sqlite_url: str) -> None:
     assert said["search_space"]["momentum"] == "0.5 to 0.999 (log_one_minus)"
 
 
-def test_values_are_kept_exactly_and_on_their_scales(board: OptunaBoard, sqlite_url: str) -> None:
+def test_values_are_kept_exactly_and_on_their_scales(board: OptunaBoard, shared: SharedDatabase) -> None:
     board.open(samples.study(), SPACE, 0)
     board.ask_at(NAME, {**VALUES, "epochs": 3, "schedule": "none"})
-    with optuna_storage(sqlite_url) as storage:
-        (trial,) = loaded(storage, NAME).trials
+    (trial,) = shared.study(NAME).trials
     others = {name: value for name, value in VALUES.items() if name != "momentum"}
     assert trial.params == {**others, "one_minus_momentum": 1 - 0.9}
     assert trial.user_attrs == {"epochs": 3, "schedule": "none"}
@@ -71,11 +65,12 @@ def test_values_are_kept_exactly_and_on_their_scales(board: OptunaBoard, sqlite_
     assert trial.distributions["units"] == optuna.distributions.IntDistribution(16, 256, log=True)
 
 
-def test_a_value_that_rounding_pushed_out_of_its_range_is_taken(board: OptunaBoard, sqlite_url: str) -> None:
+def test_a_value_that_rounding_pushed_out_of_its_range_is_taken(
+    board: OptunaBoard, shared: SharedDatabase
+) -> None:
     board.open(samples.study(), RATE, 0)
     board.ask_at(NAME, {"learning_rate": 10.0 * (1 + 1e-12)})
-    with optuna_storage(sqlite_url) as storage:
-        assert loaded(storage, NAME).trials[0].params == {"learning_rate": 10.0}
+    assert shared.study(NAME).trials[0].params == {"learning_rate": 10.0}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +84,12 @@ def test_a_value_that_rounding_pushed_out_of_its_range_is_taken(board: OptunaBoa
 )
 @pytest.mark.parametrize("added", [False, True])
 def test_an_end_is_kept_with_its_reason(
-    board: OptunaBoard, sqlite_url: str, state: TrialState, kept_state: str, feasible: bool, added: bool
+    board: OptunaBoard,
+    shared: SharedDatabase,
+    state: TrialState,
+    kept_state: str,
+    feasible: bool,
+    added: bool,
 ) -> None:
     board.open(samples.study(), RATE, 0)
     curve = (samples.point(10), samples.point(20))
@@ -100,8 +100,7 @@ def test_an_end_is_kept_with_its_reason(
         for point in curve:
             board.report(NAME, 0, point.step, point.metrics["accuracy"])
         board.tell(NAME, 0, state, 0.25, "because")
-    with optuna_storage(sqlite_url) as storage:
-        (trial,) = loaded(storage, NAME).trials
+    (trial,) = shared.study(NAME).trials
     assert trial.state.name == kept_state
     assert trial.params == {"learning_rate": 0.5}
     assert trial.intermediate_values == {10: 0.5, 20: 0.5}
@@ -112,27 +111,25 @@ def test_an_end_is_kept_with_its_reason(
     assert trial.datetime_complete is not None
 
 
-def test_a_trial_without_a_value_is_pruned_but_feasible(board: OptunaBoard, sqlite_url: str) -> None:
+def test_a_trial_without_a_value_is_pruned_but_feasible(board: OptunaBoard, shared: SharedDatabase) -> None:
     board.open(samples.study(StudyKind.STEPS_TO_TARGET), RATE, 0)
     name = samples.study(StudyKind.STEPS_TO_TARGET).name
     trial = Trial(0, 64, samples.plan(), TrialState.COMPLETE, "ran all its steps", (samples.point(10),))
     board.add(name, trial, None)
     board.ask(name)
     board.tell(name, 1, TrialState.COMPLETE, math.nan, "ran all its steps")
-    with optuna_storage(sqlite_url) as storage:
-        study = loaded(storage, name)
-        assert [trial.state.name for trial in study.trials] == ["PRUNED", "PRUNED"]
-        assert [trial.constraints for trial in study.trials] == [{}, {}]
-        assert study.trials[0].value is None
+    study = shared.study(name)
+    assert [trial.state.name for trial in study.trials] == ["PRUNED", "PRUNED"]
+    assert [trial.constraints for trial in study.trials] == [{}, {}]
+    assert study.trials[0].value is None
 
 
-def test_diverged_values_are_shown(board: OptunaBoard, sqlite_url: str) -> None:
+def test_diverged_values_are_shown(board: OptunaBoard, shared: SharedDatabase) -> None:
     board.open(samples.study(), RATE, 0)
     board.ask(NAME)
     for step, value in ((1, 2.5), (2, math.inf), (3, math.nan)):
         board.report(NAME, 0, step, value)
-    with optuna_storage(sqlite_url) as storage:
-        shown = loaded(storage, NAME).trials[0].intermediate_values
+    shown = shared.study(NAME).trials[0].intermediate_values
     assert (shown[1], shown[2]) == (2.5, math.inf)
     assert math.isnan(shown[3])
 
@@ -157,18 +154,17 @@ def _explore(board: OptunaBoard, name: str, trials: int, seed: int = 0) -> None:
         board.tell(name, number, TrialState.COMPLETE, _objective(values), "ran")
 
 
-@pytest.mark.parametrize("interrupted", [True, False])
-def test_a_resumed_study_proposes_what_an_uninterrupted_one_would(sqlite_url: str, interrupted: bool) -> None:
+def test_a_resumed_study_proposes_what_an_uninterrupted_one_would(empty: SharedDatabase) -> None:
     proposals = []
-    for name, reopen in (("straight", False), ("resumed", interrupted)):
-        board = open_board(sqlite_url)
+    for name, reopen in (("straight", False), ("resumed", True)):
+        board = open_board(empty.url)
         study = samples.named(name)
         board.open(study, PEAK_SPACE, 5)
         _explore(board, name, 4)
         for _ in range(4):
             if reopen:
                 board.close()
-                board = open_board(sqlite_url)
+                board = open_board(empty.url)
                 board.open(study, PEAK_SPACE, 5)
             number, values = board.ask(name)
             proposals.append(dict(values))
@@ -256,7 +252,7 @@ def test_optuna_says_nothing(
     assert optuna.logging.get_verbosity() == verbosity
 
 
-def test_sqlite_is_set_up_for_several_processes(board: OptunaBoard, sqlite_url: str) -> None:
+def test_sqlite_is_set_up_for_several_processes(board: OptunaBoard, shared: SharedDatabase) -> None:
     connection = board._tables.engine.raw_connection()
     pragmas = {
         name: connection.cursor().execute(f"PRAGMA {name}").fetchone()[0]
@@ -266,16 +262,15 @@ def test_sqlite_is_set_up_for_several_processes(board: OptunaBoard, sqlite_url: 
     assert pragmas == {"journal_mode": "wal", "synchronous": 1, "busy_timeout": 60_000}
     board.open(samples.study(), SPACE, 0)
     board.ask(NAME)
-    path = sqlite_url.removeprefix("sqlite:///")
+    path = shared.url.removeprefix("sqlite:///")
     with closing(sqlite3.connect(path, timeout=0, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         other.execute("ROLLBACK")
 
 
-def test_a_study_that_was_deleted_meanwhile_is_told(board: OptunaBoard, sqlite_url: str) -> None:
+def test_a_study_that_was_deleted_meanwhile_is_told(board: OptunaBoard, shared: SharedDatabase) -> None:
     board.open(samples.study(), SPACE, 0)
-    with optuna_storage(sqlite_url) as storage:
-        storage.delete_study(storage.get_study_id_from_name(NAME))
+    shared.clear()
     for call in (
         lambda: board.ask(NAME),
         lambda: board.ask_at(NAME, VALUES),
