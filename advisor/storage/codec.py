@@ -52,7 +52,7 @@ def to_json(plain: object) -> str:
 
 def from_json(text: str | bytes) -> Any:
     """Return what :func:`to_json` wrote."""
-    return json.loads(text, object_hook=_read_non_finite)
+    return _decoder.decode(text if isinstance(text, str) else text.decode())
 
 
 def _finite(plain: object) -> object:
@@ -67,3 +67,6 @@ def _finite(plain: object) -> object:
 
 def _read_non_finite(read: dict[str, Any]) -> Any:
     return float(read[_NON_FINITE]) if read.keys() == {_NON_FINITE} else read
+
+
+_decoder = json.JSONDecoder(object_hook=_read_non_finite)
