@@ -32,6 +32,8 @@ DEFAULT_STUDY_FILE = "advisor.toml"
 BUNDLED_WORKLOAD = "advisor.training.digits:workload"
 SESSION_ENTRY = "advisor.training.keras_session:open_session"
 
+RETUNABLE = ("learning_rate", "momentum", "beta_1", "weight_decay")
+
 WorkloadArgument = str | Path | Workload | None
 
 
@@ -131,11 +133,12 @@ def report(workload: str | None = None, *, storage: str = DEFAULT_STORAGE) -> Re
     return run(open_store(storage), workload)
 
 
-def studies(workload: str | None = None, *, storage: str = DEFAULT_STORAGE) -> Sequence[Study]:
-    """Return the recorded studies, oldest first."""
+def studies(name: str | None = None, *, storage: str = DEFAULT_STORAGE) -> Sequence[Study]:
+    """Return the recorded studies, oldest first: the one of that name, those of that workload, or all."""
     from advisor.storage.store import open_store
 
-    return open_store(storage).studies(workload)
+    recorded = open_store(storage).studies()
+    return [study for study in recorded if name in (None, study.workload, study.name)]
 
 
 def dashboard(storage: str, port: int) -> None:
@@ -210,7 +213,16 @@ def _tools(question: Question, storage: str, progress: "Progress | None") -> "To
 
 def _recommend_request(question: Question, choices: Mapping[str, Any]) -> RecommendRequest:
     names = ("batch_sizes", "trials_per_batch_size", "seeds", "max_examples_per_trial", "prices")
-    return RecommendRequest(**{**_given(question), **_from_study_file(question, names), **choices})
+    known = _from_study_file(question, names) | _retuned(question)
+    return RecommendRequest(**{**_given(question), **known, **choices})
+
+
+def _retuned(question: Question) -> dict[str, Any]:
+    """Return which hyperparameters of the optimizer the study file wants retuned at each batch size."""
+    if question.study_file is None or not question.study_file.search_space:
+        return {}
+    searched = [name for name in RETUNABLE if name in question.study_file.search_space]
+    return {"tune": tuple(searched)} if searched else {}
 
 
 def _given(question: Question) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from advisor.records.search_space import (
     Int,
     Scale,
     SearchSpace,
+    default_value,
 )
 
 
@@ -43,6 +44,14 @@ def window(
         if low < high:
             narrowed["learning_rate"] = Float(low, high, log=learning_rate.log)
     return narrowed
+
+
+def usual_value(distribution: Distribution) -> HyperparameterValue:
+    """Return the value that holds where it is not tuned, moved into the range that is searched."""
+    value = default_value(distribution)
+    if isinstance(distribution, Float):
+        return min(max(float(value), distribution.low), distribution.high)
+    return value
 
 
 def number_of_points(space: SearchSpace) -> float:

@@ -22,7 +22,8 @@ def command(workload: str | None, storage: str, format_: str, quiet: bool, **mad
     from advisor.reporting import csv_output, json_output, text
 
     choices = options.batch_size_choices(options.given(made))
-    found = wiring.measure(workload, storage=storage, progress=options.progress(quiet), **choices)
+    with options.progress(quiet) as progress:
+        found = wiring.measure(workload, storage=storage, progress=progress, **choices)
     options.show(
         format_,
         lambda: text.throughput_text(found),

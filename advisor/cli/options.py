@@ -1,6 +1,7 @@
 """What several commands take alike."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -99,11 +100,16 @@ def batch_size_choices(choices: Mapping[str, Any]) -> Mapping[str, Any]:
     return {**others, "batch_sizes": BatchSizes(**made)} if made else others
 
 
-def progress(quiet: bool) -> Progress:
-    """Return what tells a waiting person on standard error."""
+@contextmanager
+def progress(quiet: bool) -> Iterator[Progress]:
+    """Give what tells a waiting person on standard error, and take its live line away at the end."""
     from advisor.reporting.progress import QuietProgress, TerminalProgress
 
-    return QuietProgress() if quiet else TerminalProgress()
+    if quiet:
+        yield QuietProgress()
+        return
+    with TerminalProgress() as shown:
+        yield shown
 
 
 def show(format_: str, table: Callable[[], str], as_json: Callable[[], Any], csv: Callable[[], str]) -> None:

@@ -67,9 +67,9 @@ def command(
     from advisor.reporting import csv_output, json_output, text
 
     choices = options.batch_size_choices(_with_prices(options.given(made)))
-    progress = options.progress(quiet)
     if dry_run:
-        expected = wiring.plan(workload, storage=storage, progress=progress, **choices)
+        with options.progress(quiet) as progress:
+            expected = wiring.plan(workload, storage=storage, progress=progress, **choices)
         options.show(
             format_,
             lambda: text.spending_text(expected),
@@ -77,7 +77,8 @@ def command(
             lambda: csv_output.spending(expected),
         )
         return
-    advice = wiring.recommend(workload, storage=storage, progress=progress, **choices)
+    with options.progress(quiet) as progress:
+        advice = wiring.recommend(workload, storage=storage, progress=progress, **choices)
     options.show(
         format_,
         lambda: text.advice_text(advice),

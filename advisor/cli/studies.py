@@ -11,7 +11,7 @@ from advisor.cli import options
 @options.storage
 @options.output
 def command(name: str | None, storage: str, format_: str, quiet: bool) -> None:
-    """Show the recorded studies, of the workload called NAME or of all, and the command that made each."""
+    """Show the recorded studies: the one called NAME, those of the workload called NAME, or all."""
     from advisor.reporting import csv_output, json_output, text
 
     known = wiring.studies(name, storage=storage)

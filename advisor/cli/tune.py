@@ -32,8 +32,9 @@ def command(
     """
     from advisor.reporting import csv_output, json_output, text
 
-    progress, choices = options.progress(quiet), options.given(made)
-    result = wiring.tune(workload, batch_size=batch_size, storage=storage, progress=progress, **choices)
+    choices = options.given(made)
+    with options.progress(quiet) as progress:
+        result = wiring.tune(workload, batch_size=batch_size, storage=storage, progress=progress, **choices)
     options.show(
         format_,
         lambda: text.tuning_text(result),

@@ -59,7 +59,8 @@ class WorkloadDescription:
     """A workload as built: names, sizes, search space, identity.
 
     ``examples`` maps a split to its number of examples. ``optimizer_hyperparameters`` maps each
-    hyperparameter of the optimizer that is held as a value to its default. ``metrics`` are the names that
+    hyperparameter of the optimizer that is held as a value, and not fixed by a study file, to its default.
+    ``search_space`` leaves out what is fixed as well. ``metrics`` are the names that
     an evaluation reports, ``initial_metrics`` their values on the validation split before any training.
     """
 

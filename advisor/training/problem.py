@@ -34,6 +34,7 @@ class Problem:
             if name not in optimizer or distribution.default is not None
         }
         self.defaults: Values = {**optimizer, **space, **reference.fixed}
+        self.fixed = reference.fixed.keys()
         self.splits = load_splits(self.workload)
         check_splits(self.splits)
         self._losses_are_checked = False
@@ -92,9 +93,11 @@ class Problem:
             target=self.workload.target,
             optimizer=CUSTOM if callable(optimizer) else optimizer,
             optimizer_hyperparameters={
-                name: float(self.defaults[name]) for name in sorted(program.held_hyperparameters)
+                name: float(self.defaults[name]) for name in sorted(program.held_hyperparameters - self.fixed)
             },
-            search_space=self.workload.search_space,
+            search_space={
+                name: range_ for name, range_ in self.workload.search_space.items() if name not in self.fixed
+            },
             examples={name: split.examples for name, split in self.splits.items()},
             metrics=tuple(initial_metrics),
             initial_metrics=initial_metrics,

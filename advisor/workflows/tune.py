@@ -8,12 +8,12 @@ from pathlib import Path
 
 from advisor.analysis.curves import best_point
 from advisor.analysis.optimizers import search_ranges
-from advisor.analysis.quasi_random import number_of_points, quasi_random_point, window
+from advisor.analysis.quasi_random import number_of_points, quasi_random_point, usual_value, window
 from advisor.errors import WorkloadError
 from advisor.records.description import WorkloadDescription
 from advisor.records.requests import TuneRequest
 from advisor.records.scaling import BatchSizeResult
-from advisor.records.search_space import HyperparameterValue, default_value
+from advisor.records.search_space import HyperparameterValue
 from advisor.records.trials import (
     CurvePoint,
     Study,
@@ -164,7 +164,7 @@ class _Tuning:
         """Return what `recommend` found at this batch size, for the first trial."""
         if index or "learning_rate" not in self._known or "learning_rate" not in self._space:
             return None
-        usual = {name: default_value(range_) for name, range_ in self._space.items()}
+        usual = {name: usual_value(range_) for name, range_ in self._space.items()}
         return {**usual, **{name: value for name, value in self._known.items() if name in usual}}
 
     def _unexplored(self, index: int) -> Values:

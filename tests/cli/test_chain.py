@@ -1,0 +1,153 @@
+import csv
+import io
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import ADVISOR, Shell
+
+
+def test_measure_gives_the_recorded_table_without_measuring(chain: Shell) -> None:
+    done = chain("measure", "--batch-sizes", "32,128,512", "--format", "json")
+    assert "Measuring" not in done.stderr
+    known = json.loads(done.stdout)
+    assert known == chain.json("report")["measure"]
+    rows = {row["batch_size"]: row for row in known["measurements"]}
+    assert {32, 128, 512} <= rows.keys()
+    for batch_size, row in rows.items():
+        step = row["time_per_step_s"]
+        assert row["outcome"] == "ok" and 0 < step["low"] < step["estimate"] < step["high"]
+        throughput = row["throughput_examples_per_s"]["estimate"]
+        assert throughput == pytest.approx(batch_size / step["estimate"])
+
+
+def test_recommend_answers_from_its_records(chain: Shell) -> None:
+    request = ["--batch-sizes", "32,128,512", "--trials", "5", "--seeds", "1", "--price", "2.5"]
+    done = chain("recommend", *request, "--format", "json")
+    assert "trial with" not in done.stderr and "fresh seed with" not in done.stderr
+    answer = json.loads(done.stdout)
+    assert [row["batch_size"] for row in answer["steps_to_target"]] == [32, 128, 512]
+    for row in answer["steps_to_target"]:
+        product = row["steps"] * row["time_per_step_s"]["estimate"]
+        assert row["time_to_target_s"]["estimate"] == pytest.approx(product, rel=0.01)
+        hours = row["device_hours"]["estimate"]
+        assert row["money"]["estimate"] == pytest.approx(2.5 * hours)
+    assert answer["recommendation"]["batch_size"] in (32, 128, 512)
+    assert answer["recommendation"]["next"].startswith("advisor tune --batch ")
+
+
+def test_steps_fall_with_the_batch_size_and_examples_rise(chain: Shell) -> None:
+    rows = chain.json("report")["recommend"]["steps_to_target"]
+    steps = [row["steps"] for row in rows]
+    assert steps[0] > steps[-1]
+    assert 32 * steps[0] < 512 * steps[-1]
+
+
+def test_dry_run_says_what_may_be_spent_and_trains_nothing(chain: Shell) -> None:
+    before = len(chain.json("studies"))
+    expected = chain.json("recommend", "--batch-sizes", "64,256", "--dry-run")
+    assert expected["trials"] > 0 and expected["seconds"] > 0
+    assert len(chain.json("studies")) == before
+
+
+def test_tune_goes_on_and_keeps_one_checkpoint(chain: Shell) -> None:
+    result = chain.json("tune", "--batch", "128", "--trials", "4", "--max-train-steps", "40")
+    assert sum(result["trials"].values()) == 4
+    best = result["best"]
+    assert Path(best["checkpoint"]).exists()
+    kept = list((chain.folder / "advisor-artifacts").rglob("*.npz"))
+    assert [path.resolve() for path in kept] == [Path(best["checkpoint"])]
+    assert 1 <= best["step"] <= 40
+
+
+def test_tune_refuses_another_length(chain: Shell) -> None:
+    done = chain("tune", "--batch", "128", "--trials", "4", "--max-train-steps", "50", status=1)
+    assert "max_train_steps = 40, and 50 was asked for" in done.stderr
+
+
+def test_report_tells_everything(chain: Shell) -> None:
+    text = chain("report").stdout
+    for words in ("Training throughput of digits", "critical batch size", "Study digits/", "device-hours"):
+        assert words in text
+    prose = [line for line in text.splitlines() if not line.startswith("    /")]
+    assert max(map(len, prose)) <= 80
+    known = chain.json("report")
+    assert known["measure"]["workload"] == "digits"
+    assert [study["batch_size"] for study in known["studies"]] == [128]
+
+
+def test_studies_name_their_command(chain: Shell) -> None:
+    studies = chain.json("studies")
+    names = [study["name"] for study in studies]
+    fingerprint = names[0].split("/")[1]
+    assert f"digits/{fingerprint}/tune/b128" in names
+    assert f"digits/{fingerprint}/steps-to-target/b32" in names
+    assert all(study["command"].startswith("advisor ") for study in studies)
+
+
+@pytest.mark.parametrize("command", [["measure", "--batch-sizes", "32"], ["report"], ["studies"]])
+def test_csv_has_a_header_and_rows(chain: Shell, command: list[str]) -> None:
+    rows = list(csv.DictReader(io.StringIO(chain(*command, "--format", "csv").stdout)))
+    assert rows and all(None not in row for row in rows)
+
+
+def test_the_dashboard_shows_studies_and_notes(chain: Shell) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with subprocess.Popen(
+        [ADVISOR, "dashboard", "--port", str(port)], cwd=chain.folder, stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            page = _fetch(f"http://127.0.0.1:{port}/api/studies")
+        finally:
+            server.send_signal(signal.SIGINT)
+    assert "steps-to-target/b32" in page and "tune/b128" in page
+    assert server.returncode in (0, 130)
+
+
+def test_an_interrupted_command_tells_how_to_go_on(shell: Shell) -> None:
+    process = subprocess.Popen(
+        [ADVISOR, "recommend", "--batch-sizes", "16"],
+        cwd=shell.folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stderr is not None
+    seen = []
+    for line in process.stderr:
+        seen.append(line)
+        if "trial with" in line:
+            os.killpg(process.pid, signal.SIGINT)
+            break
+    rest = process.stderr.read()
+    assert process.wait(60) == 130, "".join(seen) + rest
+    assert "To go on: advisor recommend --batch-sizes 16" in rest
+    process.stderr.close()
+    states = {trial["state"] for trial in _trials(shell)}
+    assert "running" not in states
+
+
+def _trials(shell: Shell) -> list[dict[str, str]]:
+    from advisor.storage.store import open_store
+
+    store = open_store(f"sqlite:///{shell.folder}/advisor.db")
+    return [{"state": trial.state.value} for study in store.studies() for trial in store.trials(study.name)]
+
+
+def _fetch(url: str) -> str:
+    for _ in range(100):
+        try:
+            with urllib.request.urlopen(url, timeout=10) as answer:
+                return str(answer.read().decode())
+        except OSError:
+            time.sleep(0.2)
+    raise AssertionError(f"{url} did not answer")
