@@ -82,13 +82,13 @@ def _running_server(binaries: Path, directory: Path) -> Iterator[str]:
     password_file = directory / "password"
     password_file.write_text(PASSWORD)
     data = directory / "data"
-    initdb = [binaries / "initdb", "-D", data, "-U", "advisor", f"--pwfile={password_file}"]
+    initdb: list[str | Path] = [binaries / "initdb", "-D", data, "-U", "advisor", f"--pwfile={password_file}"]
     initdb += ["--auth=scram-sha-256", "--encoding=UTF8", "--no-locale", "--no-sync"]
     subprocess.run(initdb, check=True, capture_output=True, cwd=directory, **as_user)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    postgres = [binaries / "postgres", "-D", data, "-k", directory, "-p", str(port)]
+    postgres: list[str | Path] = [binaries / "postgres", "-D", data, "-k", directory, "-p", str(port)]
     postgres += ["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "max_connections=50"]
     with (directory / "log").open("w") as log:
         server = subprocess.Popen(postgres, stdout=log, stderr=log, cwd=directory, **as_user)

@@ -22,7 +22,7 @@ from advisor.records.recommendation import (
     Spent,
 )
 from advisor.records.scaling import BatchSizeResult, Crossing, FitOutcome, Observation, ScalingFit
-from advisor.records.search_space import Categorical, Float, Int
+from advisor.records.search_space import Categorical, Float, HyperparameterValue, Int, SearchSpace
 from advisor.records.session import BlockTiming
 from advisor.records.target import Target
 from advisor.records.trials import CurvePoint, Study, StudyKind, TrialPlan, TrialPurpose, study_name
@@ -65,7 +65,12 @@ def named(name: str, kind: StudyKind = StudyKind.TUNE, target: Target = TARGET) 
 
 def plan(learning_rate: float = 0.1) -> TrialPlan:
     """Return the plan of a trial that selects."""
-    values = {"learning_rate": learning_rate, "units": 64, "activation": "relu", "bias": True}
+    values: dict[str, HyperparameterValue] = {
+        "learning_rate": learning_rate,
+        "units": 64,
+        "activation": "relu",
+        "bias": True,
+    }
     return TrialPlan(values, 17, TrialPurpose.SELECT, 5000)
 
 
@@ -76,7 +81,7 @@ def point(step: int) -> CurvePoint:
 
 def description(name: str) -> WorkloadDescription:
     """Return a workload whose search space has a distribution of each kind."""
-    space = {
+    space: SearchSpace = {
         "dropout": Float(0.0, 0.5, default=0.0),
         "momentum": Float(0.5, 0.999, log_one_minus=True),
         "units": Int(16, 256, default=64, log=True),

@@ -8,6 +8,7 @@ import pytest
 from advisor.errors import StorageError
 from advisor.records.description import Configuration
 from advisor.records.measurement import BatchMeasurement, MeasurementOutcome
+from advisor.records.search_space import HyperparameterValue
 from advisor.records.session import BlockTiming
 from advisor.records.trials import CurvePoint, TrialPlan, TrialPurpose, TrialState
 from advisor.workflows.ports import Store
@@ -127,7 +128,15 @@ class StoreContract:
 
     def test_values_keep_their_types(self, store: Store) -> None:
         name = store.open_study(samples.study()).name
-        values = {"a": 1.0, "b": 1, "c": True, "d": "nan", "e": 1e300, "f": 5e-324, "g": 0.1 + 0.2}
+        values: dict[str, HyperparameterValue] = {
+            "a": 1.0,
+            "b": 1,
+            "c": True,
+            "d": "nan",
+            "e": 1e300,
+            "f": 5e-324,
+            "g": 0.1 + 0.2,
+        }
         store.start_trial(name, 0, TrialPlan(values, 2**63, TrialPurpose.MEASURE, 7))
         (trial,) = store.trials(name)
         assert trial.plan.hyperparameters == values

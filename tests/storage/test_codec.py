@@ -17,6 +17,12 @@ from advisor.records.trials import CurvePoint, Study, TrialPlan, TrialPurpose
 from advisor.storage.codec import from_json, from_plain, to_json, to_plain
 from tests.contracts import samples
 
+
+@dataclass(frozen=True)
+class _Space:
+    space: dict[str, Float | Int | Categorical]
+
+
 plain_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
@@ -49,9 +55,12 @@ def test_distributions_are_told_apart(a: float, b: float, log: bool, i: int, j: 
     if low == high or (log and low <= 0):
         return
     first, last = sorted((i, j))
-    space = {"a": Float(low, high, low, log), "b": Int(first, last), "c": Categorical((a, i, log, "x"), "x")}
-    kind = dict[str, Float | Int | Categorical]
-    assert repr(from_plain(kind, from_json(to_json(_as(space, kind))))) == repr(space)
+    space: dict[str, Float | Int | Categorical] = {
+        "a": Float(low, high, low, log),
+        "b": Int(first, last),
+        "c": Categorical((a, i, log, "x"), "x"),
+    }
+    assert repr(from_plain(_Space, from_json(to_json(to_plain(_Space(space)))))) == repr(_Space(space))
 
 
 @pytest.mark.parametrize("record", [samples.advice(), samples.advice(recommended=False), samples.study()])
@@ -84,12 +93,3 @@ def test_what_cannot_be_read_is_told(plain: object) -> None:
 def test_an_object_that_looks_like_a_number_is_no_number() -> None:
     assert from_json(to_json({"non_finite": 1, "more": 2})) == {"non_finite": 1, "more": 2}
     assert math.isnan(from_json(to_json([math.nan]))[0])
-
-
-@dataclass(frozen=True)
-class _Space:
-    space: dict[str, Float | Int | Categorical]
-
-
-def _as(space: dict[str, Float | Int | Categorical], _: object) -> object:
-    return to_plain(_Space(space))["space"]

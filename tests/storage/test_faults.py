@@ -22,7 +22,7 @@ from tests.contracts import samples
 Opener = Callable[[str], object]
 both_rooms = pytest.mark.parametrize("opener", [open_store, open_board], ids=["store", "board"])
 
-OPENERS = {open_store: "advisor.storage.store", open_board: "advisor.tuning.board"}
+OPENERS: dict[Opener, str] = {open_store: "advisor.storage.store", open_board: "advisor.tuning.board"}
 
 
 @both_rooms
@@ -186,6 +186,19 @@ def test_an_unknown_database_is_told(opener: Opener, postgres_server: str) -> No
     message = _refusal(opener, f"{postgres_server}/nowhere")
     assert 'database "nowhere" does not exist' in message
     assert PASSWORD not in message
+
+
+def test_connections_that_were_dropped_are_made_anew(postgres_url: str) -> None:
+    with closing(open_store(postgres_url)) as store, closing(open_board(postgres_url)) as board:
+        store.open_study(samples.study())
+        board.open(samples.study(), {}, 0)
+        _run(
+            postgres_url,
+            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        )
+        assert len(store.studies()) == 1
+        assert board.ask(samples.study().name) == (0, {})
 
 
 @both_rooms

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 import pytest
 
 from advisor.records.trials import TrialState
