@@ -3,6 +3,7 @@
 import os
 import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,15 @@ def write_checkpoint(path: Path, arrays: Arrays, **numbers: int) -> None:
             os.fsync(file.fileno())
         beside.replace(path)
     except OSError as error:
-        beside.unlink(missing_ok=True)
+        with suppress(OSError):
+            beside.unlink()
         raise SessionError(f"The checkpoint {path} cannot be written: {error.strerror or error}.") from error
 
 
 def read_checkpoint(path: Path) -> Arrays:
     """Return what :func:`write_checkpoint` wrote to ``path``, in the same order."""
     try:
-        with np.load(path, allow_pickle=False) as stored:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
             return {name: stored[name] for name in stored.files}
     except OSError as error:
         raise SessionError(f"The checkpoint {path} cannot be read: {error.strerror or error}.") from error

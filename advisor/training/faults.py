@@ -22,7 +22,7 @@ _NOISE = re.compile(
     r"^(Graph execution error:|Detected at node .*|<stack traces unavailable>|File \".*|Stack trace for op.*|"
     r"Exception encountered when calling .*|\[\[\{\{node .*|\s.*|)$"
 )
-_TAIL = re.compile(r"\s*\[(\[\{\{node [^\]]*\]\]|Op:[^\]]*\])")
+_ASIDES = re.compile(r"\s*\[(\[\{\{node [^\]]*\]\]|Op:[^\]]*\])|\{\{function_node [^}]*\}\}\s*|\s+name:\s*$")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
@@ -41,7 +41,7 @@ def brief(error: BaseException) -> str:
         message = str(error.args[0])
     else:
         message = str(getattr(error, "message", "") or error)
-    lines = (_TAIL.sub("", line) for line in _COLOUR.sub("", message).splitlines())
+    lines = (_ASIDES.sub("", line) for line in _COLOUR.sub("", message).splitlines())
     telling = " ".join(line.strip() for line in lines if not _NOISE.match(line))
     message = telling or message.strip() or "no message"
     shortened = message if len(message) <= _CHARACTERS else message[: _CHARACTERS - 1] + "…"
@@ -53,7 +53,8 @@ def place(error: BaseException) -> str:
     if isinstance(error, SyntaxError) and error.filename:
         return f" ({Path(error.filename).name}:{error.lineno})"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if not frame.filename.startswith((*_LIBRARIES, _PACKAGE, "<"))]
+    absolute = (frame for frame in frames if Path(frame.filename).is_absolute())
+    own = [frame for frame in absolute if not frame.filename.startswith((*_LIBRARIES, _PACKAGE))]
     return f" ({Path(own[-1].filename).name}:{own[-1].lineno})" if own else ""
 
 

@@ -5,7 +5,7 @@ import hashlib
 import inspect
 import json
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
@@ -20,6 +20,7 @@ from advisor.training.data import Split
 from advisor.training.optimizers import Values
 
 _PLAIN = (str, int, float, bool, type(None))
+_OF_THE_FILE = ("module", "registered_name", "code")  # where a class or function stands, not what it does
 
 
 def fingerprint(
@@ -73,20 +74,15 @@ def _portrait(value: Any) -> Any:
     """Return plain data that differs where ``value`` behaves differently; never an address."""
     if isinstance(value, _PLAIN):
         return value
-    if isinstance(value, Mapping):
-        return {str(key): _portrait(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        items = [_portrait(item) for item in value]
-        return items if isinstance(value, list | tuple) else sorted(map(str, items))
-    if isinstance(value, partial):
-        return [_portrait(value.func), _portrait(value.args), _portrait(value.keywords)]
-    if isinstance(value, FunctionType | MethodType):
-        return _portrait_of_function(value)
-    if isinstance(value, type):
-        return [value.__qualname__, _source(value) if _is_users(value) else ""]
-    if isinstance(value, np.ndarray | np.generic | tf.Tensor | keras.Variable):
-        return hashlib.sha256(np.ascontiguousarray(value).tobytes()).hexdigest()
+    for kinds, portray in _PORTRAITS.items():
+        if isinstance(value, kinds):
+            return portray(value)
     return [_portrait(type(value)), _configuration_of(value)]
+
+
+def _portrait_of_mapping(mapping: Mapping[Any, Any]) -> Any:
+    left_out = _OF_THE_FILE if "class_name" in mapping else ()
+    return {str(key): _portrait(item) for key, item in mapping.items() if key not in left_out}
 
 
 def _portrait_of_function(function: Any) -> Any:
@@ -96,6 +92,21 @@ def _portrait_of_function(function: Any) -> Any:
     if not _is_users(function):
         return [function.__module__, function.__qualname__, closed_over]
     return [function.__qualname__, _source(function), closed_over]
+
+
+_PORTRAITS: Mapping[Any, Callable[[Any], Any]] = {
+    Mapping: _portrait_of_mapping,
+    (list, tuple): lambda values: [_portrait(value) for value in values],
+    (set, frozenset): lambda values: sorted(str(_portrait(value)) for value in values),
+    partial: lambda call: [_portrait(call.func), _portrait(call.args), _portrait(call.keywords)],
+    (FunctionType, MethodType): _portrait_of_function,
+    type: lambda kind: [kind.__qualname__, _source(kind) if _is_users(kind) else ""],
+    (np.ndarray, np.generic, tf.Tensor, tf.Variable, keras.Variable): lambda array: _digest_of(
+        np.asarray(array)
+    ),
+    # The configuration of a Lambda layer has its code with line numbers and the name of the file.
+    keras.layers.Lambda: lambda layer: [_portrait(layer.function), _portrait(layer.arguments)],
+}
 
 
 def _configuration_of(value: Any) -> Any:
@@ -152,15 +163,13 @@ def _shapes(split: Split) -> Any:
     return [split.examples, type(split).__name__, parts]
 
 
-def _content(split: Split) -> str:
-    """Return a digest of all bytes of arrays, and of the first examples of a dataset."""
-    digest = hashlib.sha256(str(split.examples).encode())
-    for leaf in keras.tree.flatten(split.sample()):
-        digest.update(_bytes(leaf))
-    return digest.hexdigest()
+def _content(split: Split) -> Any:
+    """Return digests of all bytes of arrays, and of the first examples of a dataset."""
+    return [split.examples, [_digest_of(leaf) for leaf in keras.tree.flatten(split.sample())]]
 
 
-def _bytes(leaf: Any) -> Any:
-    if leaf.dtype == object:
-        return "\x1f".join(map(str, leaf.flat)).encode()
-    return np.ascontiguousarray(leaf).view(np.uint8)
+def _digest_of(array: np.ndarray[Any, Any]) -> str:
+    if array.dtype == object:
+        return hashlib.sha256("\x1f".join(map(str, array.flat)).encode()).hexdigest()
+    content: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return hashlib.sha256(content).hexdigest()

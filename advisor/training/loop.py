@@ -65,7 +65,9 @@ class StepLoop:
             first, length = self.feed.segment(self._count, left)
             for position in tf.range(first, first + length):
                 batch = self.feed.batch(source, position)
-                total += self._strategy.run(self._step_function, args=(batch,))
+                loss = self._strategy.run(self._step_function, args=(batch,))
+                loss.set_shape([])
+                total += loss
             self._count.assign_add(length)
             left -= length
         return total / tf.cast(steps, tf.float32)

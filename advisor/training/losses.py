@@ -30,7 +30,8 @@ class LossRecorder:
     """Collects the parts of the losses that are computed while it is on."""
 
     def __init__(self) -> None:
-        self.parts: list[LossPart] | None = None
+        self.parts: list[LossPart] = []
+        self.depth = 0
 
     def wrap(self, losses: Any) -> Any:
         """Return ``losses``, as ``compile`` takes them, with every one recorded."""
@@ -41,11 +42,14 @@ class LossRecorder:
         )
 
     def __enter__(self) -> list[LossPart]:
-        self.parts = []
+        """Switch on; inside another ``with`` the parts go to both."""
+        self.depth += 1
         return self.parts
 
     def __exit__(self, *exception: object) -> None:
-        self.parts = None
+        self.depth -= 1
+        if self.depth == 0:
+            self.parts = []
 
 
 class RecordedLoss(keras.losses.Loss):  # type: ignore[misc]
@@ -69,7 +73,7 @@ class RecordedLoss(keras.losses.Loss):  # type: ignore[misc]
                 f"The loss {self.name} does not fit labels of shape {_shape(y_true)} and outputs of shape "
                 f"{_shape(y_pred)} (the first number counts examples). {brief(error)}"
             ) from error
-        if self._recorder.parts is not None:
+        if self._recorder.depth:
             fraction = _fraction(self._loss, value, y_true, y_pred, sample_weight)
             self._recorder.parts.append(LossPart(self, y_true, y_pred, *fraction))
         return value

@@ -28,7 +28,7 @@ class TrainingState:
     @property
     def size_bytes(self) -> int:
         """Memory of all variables."""
-        return sum(variable.value.dtype.size * int(np.prod(variable.shape)) for variable in self._all())
+        return sum(variable.dtype.size * variable.shape.num_elements() for variable in self._all())
 
     def note(self, graph: tf.Graph, but: Sequence[tf.Variable] = ()) -> None:
         """Take in variables that a traced graph uses and Keras does not list, such as a global seed."""
