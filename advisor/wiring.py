@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,7 @@ from advisor.records.requests import (
     TuneRequest,
     WorkloadReference,
 )
+from advisor.records.storage_url import parse_storage_url
 from advisor.records.trials import Study, StudyKind, study_name
 from advisor.records.tuning import TuningResult
 from advisor.records.workload import Workload
@@ -141,19 +142,19 @@ def studies(name: str | None = None, *, storage: str = DEFAULT_STORAGE) -> Seque
     return [study for study in recorded if name in (None, study.workload, study.name)]
 
 
-def dashboard(storage: str, port: int) -> None:
-    """Serve the Optuna dashboard on 127.0.0.1 until it is interrupted."""
+def dashboard(storage: str, port: int, ready: Callable[[str], None]) -> None:
+    """Serve the Optuna dashboard on 127.0.0.1 until it is interrupted; tell ``ready`` its address."""
     from advisor.storage.store import open_store
     from advisor.tuning.dashboard import serve_dashboard
 
     open_store(storage)
-    serve_dashboard(storage, port=port)
+    serve_dashboard(storage, port=port, ready=ready)
 
 
 def default_artifacts(storage: str) -> Path:
     """Return where checkpoints go unless the user says: beside an SQLite file, else here."""
-    folder = Path(storage.removeprefix("sqlite:///")).parent if storage.startswith("sqlite:///") else Path()
-    return folder / "advisor-artifacts"
+    path = parse_storage_url(storage).sqlite_path
+    return (path.parent if path else Path()) / "advisor-artifacts"
 
 
 def ask(workload: WorkloadArgument) -> Question:

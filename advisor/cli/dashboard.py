@@ -11,5 +11,4 @@ from advisor.cli import options
 @options.storage
 def command(port: int, storage: str) -> None:
     """Serve the Optuna dashboard over everything recorded, on this machine alone; Ctrl-C ends it."""
-    click.echo(f"Optuna dashboard: http://127.0.0.1:{port}/ (Ctrl-C ends it)", err=True)
-    wiring.dashboard(storage, port)
+    wiring.dashboard(storage, port, lambda address: click.echo(f"{address} (Ctrl-C ends it)", err=True))

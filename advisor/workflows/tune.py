@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from advisor.analysis.curves import best_point
 from advisor.analysis.optimizers import search_ranges
 from advisor.analysis.quasi_random import number_of_points, quasi_random_point, usual_value, window
-from advisor.errors import WorkloadError
+from advisor.errors import StorageError, WorkloadError
 from advisor.records.description import WorkloadDescription
 from advisor.records.requests import TuneRequest
 from advisor.records.scaling import BatchSizeResult
@@ -82,6 +83,7 @@ class _Tuning:
         self._runner = TrialRunner(tools.store, keeper, self._study)
         self._artifacts = artifacts
         self._trials = list(tools.store.trials(self._study.name))
+        self._end_interrupted()
 
     def run(self) -> TuningResult:
         """Run what is missing of the trials that were asked for."""
@@ -90,6 +92,13 @@ class _Tuning:
             self._tools.progress.advance("trials", len(self._ended()), self._request.trials)
             stop_if_broken(self._trials)
         return tuning_result(self._study, self._space, self._trials)
+
+    def _end_interrupted(self) -> None:
+        """End on the board what a killed run left running there; it may have been ended already."""
+        for trial in self._trials:
+            if trial.state is TrialState.INTERRUPTED:
+                with suppress(StorageError):
+                    self._tools.board.tell(self._study.name, trial.number, trial.state, None, trial.reason)
 
     @property
     def _max_steps(self) -> int:
