@@ -4,7 +4,7 @@ Every figure is what Keras would give for the split as one batch. The last batch
 padding it would spoil metrics that ignore sample weights, and losses that reduce by a mask.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import keras
@@ -29,10 +29,13 @@ class BatchResult(NamedTuple):
 
 
 class Evaluator:
-    """Evaluates one model; compiled once for each shape of batch."""
+    """Evaluates one model; compiled once for each shape of batch, which ``on_trace`` is told of."""
 
-    def __init__(self, model: keras.Model, recorder: LossRecorder) -> None:
-        self._model, self._recorder = model, recorder
+    def __init__(
+        self, model: keras.Model, recorder: LossRecorder, on_trace: Callable[[tf.Graph], None]
+    ) -> None:
+        self._model, self._recorder, self._on_trace = model, recorder, on_trace
+        self._shapes: set[Any] = set()
         self._has_own_step = type(model).test_step is not keras.Model.test_step
         self._has_own_loss = type(model).compute_loss is not keras.Model.compute_loss
         self._keeps_results_in_metrics = True
@@ -53,11 +56,22 @@ class Evaluator:
     def run(self, split: Split, batch_size: int) -> Mapping[str, float]:
         """Return the metrics of ``split``."""
         self._model.reset_metrics()
-        return _combine([self._compiled(batch) for batch in split.batches(batch_size)])
+        results = []
+        for batch in split.batches(batch_size):
+            self._trace(batch)
+            results.append(self._compiled(batch))
+        return _combine(results)
 
-    def trace(self, split: Split, batch_size: int) -> tf.Graph:
-        """Trace the step for the first batch of ``split``; return its graph."""
-        return self._compiled.get_concrete_function(next(iter(split.batches(batch_size)))).graph
+    def prepare(self, split: Split, batch_size: int) -> None:
+        """Make sure that something was traced, so that it is known what an evaluation touches."""
+        if not self._shapes:
+            self._trace(next(iter(split.batches(batch_size))))
+
+    def _trace(self, batch: Batch) -> None:
+        shapes = tuple(tuple(leaf.shape) for leaf in keras.tree.flatten(batch))
+        if shapes not in self._shapes:
+            self._shapes.add(shapes)
+            self._on_trace(self._compiled.get_concrete_function(batch).graph)
 
     def _step(self, batch: Batch) -> BatchResult:
         return self._own_step(batch) if self._has_own_step else self._usual_step(batch)

@@ -16,11 +16,12 @@ from advisor.training.data import Split
 from advisor.training.evaluation import Evaluator, evaluation_batch_size
 from advisor.training.faults import blaming_the_workload
 from advisor.training.feeds import training_feed
+from advisor.training.graphs import draws_statefully, forget_gradients
 from advisor.training.loop import StepLoop, step_function
 from advisor.training.losses import LossRecorder
 from advisor.training.model import ReadHyperparameters, compile_model, construct, initial_values
 from advisor.training.optimizers import Values, defaults_of, make_optimizer
-from advisor.training.randomness import draws_statefully, seed_everything, seed_without_tensorflow
+from advisor.training.randomness import seed_everything, seed_without_tensorflow
 from advisor.training.state import TrainingState
 
 _KEPT_LOOPS = 4
@@ -39,7 +40,7 @@ class Program:
         self._strategy = tf.distribute.get_strategy()
         self._hp = ReadHyperparameters(values)
         self._loops: OrderedDict[int, StepLoop] = OrderedDict()
-        self.batch_size, self._seed, self._can_evaluate = 1, seed, False
+        self.batch_size, self._seed = 1, seed
         self.head = keras.tree.map_structure(tf.constant, splits["train"].head(_HEAD_EXAMPLES))
         recorder = LossRecorder()
         with self._strategy.scope():
@@ -48,7 +49,7 @@ class Program:
             check_inputs(self.model, splits)
             self._held = make_optimizer(workload.optimizer, self._optimizer_values(values))
             compile_model(self.model, workload, self._held.optimizer, recorder)
-            self._evaluator = Evaluator(self.model, recorder)
+            self._evaluator = Evaluator(self.model, recorder, self._note)
             with blaming_the_workload(
                 f"evaluating the model of {workload.name} on {_HEAD_EXAMPLES} examples"
             ):
@@ -116,9 +117,7 @@ class Program:
     def evaluate(self, split: str) -> Mapping[str, float]:
         """Return the metrics of ``split``; training goes on afterwards as if it had not happened."""
         batch_size = evaluation_batch_size(self._splits[split].example_bytes, self.batch_size)
-        if not self._can_evaluate:
-            self._note(self._evaluator.trace(self._splits[split], batch_size))
-            self._can_evaluate = True
+        self._evaluator.prepare(self._splits[split], batch_size)
         kept = self._state.untrained()
         metrics = self._evaluator.run(self._splits[split], batch_size)
         for variable, value in kept:
@@ -166,6 +165,7 @@ class Program:
         return initial_values(*arguments)
 
     def _note(self, graph: tf.Graph, but: Sequence[tf.Variable] = ()) -> None:
+        forget_gradients(graph)
         self._state.note(graph, but)
         self._draws_statefully = self._draws_statefully or draws_statefully(graph)
 
