@@ -1,5 +1,6 @@
 """Steps to target at one batch size: trials select the hyperparameters, fresh seeds measure the steps."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -28,8 +29,8 @@ from advisor.workflows.trial import Ending, TrialRunner, stop_if_broken
 
 LOOK_RATIO = 1.05
 """Each evaluation comes this much later than the last, so every batch size has equal chances to be caught."""
-RUNNERS_UP = 2
-"""How many runners-up are measured where a fresh seed of the selected hyperparameters fails."""
+FALLBACKS = 3
+"""How often other hyperparameters are measured where a fresh seed of the selected ones fails."""
 
 Values = Mapping[str, HyperparameterValue]
 
@@ -71,11 +72,14 @@ class BatchSizeSearch:
     def run(self, compass: Compass) -> BatchSizeResult:
         """Search with ``compass``, then measure with fresh seeds what it selects."""
         scores = self._select(compass)
-        measured = []
-        for point in _reached(scores)[: 1 + RUNNERS_UP]:
+        measured: list[Measured] = []
+        left = _ranked(scores)
+        while left and len(measured) <= FALLBACKS:
+            point = left[0]
             measured.append(Measured(point, self._measure(compass.values(point))))
             if not any(found.censored for found in measured[-1].crossings):
                 break
+            left = _gentler_first(left[1:], point)
         return self._result(compass, scores, min(measured, key=lambda one: one.merit, default=None))
 
     def _select(self, compass: Compass) -> Mapping[Offsets, Score]:
@@ -184,12 +188,21 @@ def required_target(description: WorkloadDescription) -> Target:
     return description.target
 
 
-def _reached(scores: Mapping[Offsets, Score]) -> Sequence[Offsets]:
-    """Return the points that reached the target, the best first."""
-    return sorted(
-        (point for point, score in scores.items() if score.rank is Rank.REACHED),
-        key=lambda point: scores[point],
-    )
+def _ranked(scores: Mapping[Offsets, Score]) -> list[Offsets]:
+    """Return the points that did not diverge, the best first; none where none reached the target."""
+    points = sorted(scores, key=lambda point: scores[point])
+    if not any(scores[point].rank is Rank.REACHED for point in points):
+        return []
+    return [point for point in points if scores[point].rank is not Rank.INFEASIBLE]
+
+
+def _gentler_first(points: Sequence[Offsets], than: Offsets) -> list[Offsets]:
+    """Return ``points`` with the next smaller learning rate first.
+
+    Where a fresh seed fails, too large a learning rate is the usual reason. The next smaller one may have
+    been stopped for being slower than that one, and not for being unable to reach the target.
+    """
+    return sorted(points, key=lambda point: (point[:1] >= than[:1], math.dist(point, than)))
 
 
 def _open_study(
