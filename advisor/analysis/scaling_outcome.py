@@ -14,13 +14,13 @@ Array = npt.NDArray[np.float64]
 FEWEST_BATCH_SIZES = 3
 # Within a factor of 2 of the end of the range, S(B) or E(B) comes no closer than 1.5 times to its minimum.
 END_OF_RANGE = 2.0
-# The deviation of whole batch sizes from the curve, and the fall of examples to target with a growing batch
-# size, that matter in practice; smaller ones are what the bootstrap's resampling of batch sizes is for.
+# How far whole batch sizes must leave the curve (log), and examples fall or steps rise with the batch size,
+# to matter; for less there is the bootstrap's resampling of batch sizes.
 LACK_OF_FIT = 0.15
-FALL_OF_EXAMPLES = 0.22
-_SIGNIFICANCE = 0.001
-# A handful of runs estimates noise poorly: four further residuals of 10 % are assumed.
-_PRIOR_RUNS, _PRIOR_NOISE = 4, 0.10
+TURNING_BACK = 0.20
+_SIGNIFICANCE = 0.02
+# A handful of runs estimates noise poorly: four further residuals of 15 % are assumed, as large as seeds give.
+_PRIOR_RUNS, _PRIOR_NOISE = 4, 0.15
 
 
 def judge(
@@ -32,7 +32,7 @@ def judge(
     up to curves without diminishing returns.
     """
     noise = _Noise(evidence, uncertainty)
-    if noise.lack_of_fit(curve) or noise.examples_fall():
+    if noise.lack_of_fit(curve) or noise.turns_back():
         return FitOutcome.NOT_HYPERBOLIC
     turn, arrived = float(np.exp(curve[1])), evidence.sizes_that_arrived
     below = turn * END_OF_RANGE / float(arrived[-1])
@@ -73,13 +73,19 @@ class _Noise:
         spread = float(np.sqrt(max((strayed**2 - allowed).sum(), 0.0) / freedom))
         return spread > LACK_OF_FIT and float(stats.f.sf(ratio, freedom, self._freedom)) < _SIGNIFICANCE
 
-    def examples_fall(self) -> bool:
-        """Return whether some batch size needs clearly more examples than a larger one."""
-        log_examples = self._means + self._log_batch
-        fall = (log_examples - self._slack)[:, None] - log_examples
+    def turns_back(self) -> bool:
+        """Return whether a larger batch size clearly needs fewer examples, or more steps, than a smaller."""
+        examples_fall = np.triu(self._clearly_above(self._means + self._log_batch), 1)
+        steps_rise = np.tril(self._clearly_above(self._means), -1)
+        return bool(examples_fall.any() or steps_rise.any())
+
+    def _clearly_above(self, values: Array) -> npt.NDArray[np.bool_]:
+        """Return where the value of one batch size (row) is above that of another (column)."""
+        above = (values - self._slack)[:, None] - values
         error = np.sqrt(self._variance * (1 / self._runs[:, None] + 1 / self._runs))
-        needed = np.maximum(FALL_OF_EXAMPLES, float(stats.t.isf(_SIGNIFICANCE, self._freedom)) * error)
-        return bool(np.triu(fall > needed, 1).any())
+        pairs = len(values) * (len(values) - 1) / 2
+        needed = float(stats.t.isf(_SIGNIFICANCE / pairs, self._freedom)) * error
+        return np.asarray(above > np.maximum(TURNING_BACK, needed))
 
     def _residual_means(self, curve: Array) -> Array:
         seen = ~self._evidence.censored
