@@ -39,8 +39,7 @@ class Evaluator:
         self._has_own_step = type(model).test_step is not keras.Model.test_step
         self._has_own_loss = type(model).compute_loss is not keras.Model.compute_loss
         self._keeps_results_in_metrics = True
-        step = tf.autograph.experimental.do_not_convert(self._step)
-        self._compiled = tf.function(step, jit_compile=False)
+        self._compiled = tf.function(self._step, autograph=False, jit_compile=False)
 
     def probe(self, head: Batch) -> tuple[Mapping[str, float], Sequence[LossPart]]:
         """Evaluate a few examples uncompiled, which builds all state; return metrics and losses found."""

@@ -53,10 +53,13 @@ class ResidentFeed:
     def segment(self, step: tf.Tensor, limit: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Make the order of the epoch that ``step`` lies in, and return what is left of it."""
         epoch, position = step // self._steps, step % self._steps
-        if epoch != self._epoch:
+
+        def shuffle() -> tf.Tensor:
             order = epoch_order(self._seed, epoch, self._examples)
             self._rows.assign(tf.reshape(order[: tf.size(self._rows)], self._rows.shape))
-            self._epoch.assign(epoch)
+            return self._epoch.assign(epoch)
+
+        tf.cond(epoch != self._epoch, shuffle, self._epoch.read_value)
         return position, tf.minimum(limit, self._steps - position)
 
     def batch(self, source: Any, position: tf.Tensor) -> Batch:
@@ -90,7 +93,7 @@ class StreamFeed:
 
     def batch(self, source: Any, position: tf.Tensor) -> Batch:
         """Take the next batch."""
-        return next(source)
+        return source.get_next()
 
 
 def training_feed(split: Split, batch_size: int) -> Feed:

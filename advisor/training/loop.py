@@ -23,7 +23,7 @@ class StepLoop:
     def __init__(self, step_function: StepFunction, feed: Feed, strategy: tf.distribute.Strategy) -> None:
         self.feed = feed
         self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
-        self._block = tf.function(self._steps, jit_compile=False)
+        self._block = tf.function(self._steps, autograph=False, jit_compile=False)
         self._step_function, self._strategy = step_function, strategy
 
     @property
@@ -58,27 +58,33 @@ class StepLoop:
         return BlockTiming(steps, perf_counter() - start, loss)
 
     def _steps(self, steps: tf.Tensor, source: Any) -> tf.Tensor:
-        """Take ``steps`` (int64, shape ()) steps; return the mean training loss, NaN for no steps."""
-        total = tf.zeros([], tf.float32)
-        left = steps
-        while left > 0:
+        """Take ``steps`` (int64, shape ()) steps; return the mean training loss, NaN for no steps.
+
+        An outer loop over segments spares the inner one to ask at each step whether an epoch has ended.
+        """
+
+        def segment(left: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
             first, length = self.feed.segment(self._count, left)
-            for position in tf.range(first, first + length):
+
+            def step(position: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
                 batch = self.feed.batch(source, position)
                 loss = self._strategy.run(self._step_function, args=(batch,))
                 loss.set_shape([])
-                total += loss
+                return position + 1, total + loss
+
+            _, total = tf.while_loop(lambda position, _: position < first + length, step, (first, total))
             self._count.assign_add(length)
-            left -= length
+            return left - length, total
+
+        start = (steps, tf.zeros([], tf.float32))
+        _, total = tf.while_loop(lambda left, _: left > 0, segment, start)
         return total / tf.cast(steps, tf.float32)
 
 
 def step_function(model: keras.Model) -> StepFunction:
     """Return one step of ``model``: its own ``train_step`` where it has one, else a plain gradient step."""
     has_own = type(model).train_step is not keras.Model.train_step
-    step = _own_step(model) if has_own else _gradient_step(model)
-    converted: StepFunction = tf.autograph.experimental.do_not_convert(step)
-    return converted
+    return _own_step(model) if has_own else _gradient_step(model)
 
 
 def loss_of(model: keras.Model, batch: Batch, training: bool) -> tuple[Any, tf.Tensor]:

@@ -8,7 +8,7 @@ from advisor.errors import SessionError
 from advisor.training import checkpoints, data
 from tests.training.zoo import BY_NAME
 
-KEPT = ("normalized", "tagger", "lazy", "own-steps", "self-made", "branched")
+KEPT = ("normalized", "own-steps", "self-made", "branched")
 BATCH_SIZE = 8
 
 

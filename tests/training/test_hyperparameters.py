@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from advisor import Float, Int, Workload
-from advisor.training import optimizers
+from advisor.training import keras_session, optimizers
 from advisor.training.program import Program
 
 traces = []
@@ -144,13 +144,14 @@ def test_a_search_space_of_a_study_adds_to_the_workloads_and_fixed_values_become
 def test_programs_are_kept_up_to_a_number(open_workload, monkeypatch):
     built = []
     monkeypatch.setattr(Program, "__init__", _counting(built, Program.__init__))
+    monkeypatch.setattr(keras_session, "_KEPT_PROGRAMS", 2)
     session = open_workload(workload(with_dropout, **DROPOUT))
-    for dropout in (0.1, 0.2, 0.3, 0.4, 0.5, 0.6):
+    for dropout in (0.1, 0.2, 0.3):
         session.reset(8, {"dropout": dropout}, 0)
-    assert len(session._programs) == 4
-    assert not session.reset(8, {"dropout": 0.4}, 0).rebuilt
+    assert len(session._programs) == 2
+    assert not session.reset(8, {"dropout": 0.2}, 0).rebuilt
     assert session.reset(8, {"dropout": 0.1}, 0).rebuilt
-    assert len(built) == 7
+    assert len(built) == 4
 
 
 def _counting(calls, function):
