@@ -25,7 +25,11 @@ class Rank(IntEnum):
 
 @dataclass(frozen=True, order=True)
 class Score:
-    """How good a trial was, smaller is better: its rank, then steps to target or what was still missing."""
+    """How good a trial was, smaller is better.
+
+    ``value`` is steps to target, or what was still missing of it; of trials that diverged, the learning
+    rate, so that the search goes down until one does not.
+    """
 
     rank: Rank
     value: float

@@ -1,4 +1,4 @@
-"""What is known of each optimizer beforehand: where to start, how far to look, how it scales."""
+"""What is known of each optimizer beforehand: how far to look, how it scales."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from advisor.records.search_space import Float, SearchSpace
 
 @dataclass(frozen=True)
 class OptimizerPrior:
-    """Starting values, search ranges, and the power of the batch size that the learning rate follows.
+    """Search ranges, and the power of the batch size that the learning rate follows.
 
     The optimum of SGD grows in proportion to the batch size in the perfect-scaling regime, that of the
     adaptive methods with its square root (Malladi et al. 2022, arXiv 2205.10287).
@@ -19,33 +19,21 @@ class OptimizerPrior:
     space: Mapping[str, Float]
 
 
-def _learning_rate(low: float, high: float, default: float) -> Float:
-    return Float(low, high, default=default, log=True)
-
-
-_WEIGHT_DECAY = Float(1e-6, 1e-1, default=0.0, log=True)
-_MOMENTUM = Float(0.5, 0.999, default=0.9, log_one_minus=True)
-_ADAPTIVE = {"learning_rate": _learning_rate(1e-5, 1.0, 1e-3), "weight_decay": _WEIGHT_DECAY}
+_WEIGHT_DECAY = Float(1e-6, 1e-1, log=True)
+_MOMENTUM = Float(0.5, 0.999, log_one_minus=True)
+_SGD = {"learning_rate": Float(1e-4, 10.0, log=True), "weight_decay": _WEIGHT_DECAY}
+_ADAPTIVE = {"learning_rate": Float(1e-5, 1.0, log=True), "weight_decay": _WEIGHT_DECAY}
 _WITH_BETA = {**_ADAPTIVE, "beta_1": _MOMENTUM}
 
 PRIORS: Mapping[str, OptimizerPrior] = {
-    "sgd": OptimizerPrior(
-        1.0, {"learning_rate": _learning_rate(1e-4, 10.0, 1e-1), "weight_decay": _WEIGHT_DECAY}
-    ),
-    "nesterov": OptimizerPrior(
-        1.0,
-        {
-            "learning_rate": _learning_rate(1e-4, 10.0, 5e-2),
-            "momentum": _MOMENTUM,
-            "weight_decay": _WEIGHT_DECAY,
-        },
-    ),
+    "sgd": OptimizerPrior(1.0, {**_SGD, "momentum": Float(0.0, 0.999, log_one_minus=True)}),
+    "nesterov": OptimizerPrior(1.0, {**_SGD, "momentum": _MOMENTUM}),
     "adam": OptimizerPrior(0.5, _WITH_BETA),
     "nadam": OptimizerPrior(0.5, _WITH_BETA),
-    "adamw": OptimizerPrior(0.5, {**_WITH_BETA, "weight_decay": Float(1e-6, 1.0, default=4e-3, log=True)}),
+    "adamw": OptimizerPrior(0.5, {**_WITH_BETA, "weight_decay": Float(1e-6, 1.0, log=True)}),
 }
 
-_UNKNOWN = OptimizerPrior(1.0, {"learning_rate": _learning_rate(1e-5, 10.0, 1e-2)})
+_UNKNOWN = OptimizerPrior(1.0, {"learning_rate": Float(1e-5, 10.0, log=True)})
 
 
 def prior(optimizer: str) -> OptimizerPrior:

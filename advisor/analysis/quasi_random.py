@@ -46,9 +46,12 @@ def window(
     return narrowed
 
 
-def usual_value(distribution: Distribution) -> HyperparameterValue:
-    """Return the value that holds where it is not tuned, moved into the range that is searched."""
-    value = default_value(distribution)
+def usual_value(distribution: Distribution, held: float | None) -> HyperparameterValue:
+    """Return what holds where nothing is tuned, moved into the range that is searched.
+
+    ``held`` is the optimizer's own default of the hyperparameter, None where it is not the optimizer's.
+    """
+    value = default_value(distribution) if held is None else held
     if isinstance(distribution, Float):
         return min(max(float(value), distribution.low), distribution.high)
     return value

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from advisor.analysis.compass import Compass, Offsets, Rank, Score
 from advisor.analysis.curves import crossing, evaluation_steps
 from advisor.analysis.fresh_seeds import steps_interval
-from advisor.analysis.optimizers import search_ranges
+from advisor.analysis.optimizers import prior
 from advisor.errors import WorkloadError
 from advisor.records.description import WorkloadDescription
 from advisor.records.requests import RecommendRequest
@@ -111,7 +111,7 @@ class BatchSizeSearch:
         if found.steps is not None:
             return Score(Rank.REACHED, found.steps)
         if trial.state is not TrialState.COMPLETE or not trial.curve:
-            return Score(Rank.INFEASIBLE, 0.0)
+            return Score(Rank.INFEASIBLE, float(trial.plan.hyperparameters.get("learning_rate", 0.0)))
         values = [point.metrics[self._target.metric] for point in trial.curve]
         return Score(Rank.TOO_SLOW, min(abs(value - self._target.value) for value in values))
 
@@ -225,5 +225,6 @@ def _open_study(
             uncommitted_diff=request.provenance.uncommitted_diff,
         )
     )
-    tools.board.open(study, search_ranges(description), request.seed)
+    # The usual ranges and not the user's: the search is directed, so that those may change between runs.
+    tools.board.open(study, prior(description.optimizer).space, request.seed)
     return study

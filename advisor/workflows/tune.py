@@ -77,6 +77,7 @@ class _Tuning:
     ) -> None:
         self._tools, self._keeper, self._request = tools, keeper, request
         self._space = search_ranges(description)
+        self._held = description.optimizer_hyperparameters
         self._known = _known_best(tools, description, request.batch_size)
         self._study = _open_study(tools, description, request)
         tools.board.open(self._study, self._space, request.seed)
@@ -173,7 +174,7 @@ class _Tuning:
         """Return what `recommend` found at this batch size, for the first trial."""
         if index or "learning_rate" not in self._known or "learning_rate" not in self._space:
             return None
-        usual = {name: usual_value(range_) for name, range_ in self._space.items()}
+        usual = {name: usual_value(range_, self._held.get(name)) for name, range_ in self._space.items()}
         return {**usual, **{name: value for name, value in self._known.items() if name in usual}}
 
     def _unexplored(self, index: int) -> Values:

@@ -24,9 +24,11 @@ def plateau_steps(rate: float, bend: float) -> float | None:
 def run(compass: Compass, steps_at) -> dict[Offsets, Score]:
     scores: dict[Offsets, Score] = {}
     while (point := compass.propose(scores)) is not None:
-        steps = steps_at(**compass.values(point))
+        values = compass.values(point)
+        steps = steps_at(**values)
         assert point not in scores
-        scores[point] = Score(Rank.INFEASIBLE, 0.0) if steps is None else Score(Rank.REACHED, steps)
+        diverged = Score(Rank.INFEASIBLE, values["learning_rate"])
+        scores[point] = diverged if steps is None else Score(Rank.REACHED, steps)
     return scores
 
 
@@ -41,6 +43,13 @@ def test_the_optimum_is_bracketed_from_any_start(bend: float, start: float) -> N
     assert least is not None
     best = scores[best_offsets(scores)]
     assert best.value <= 1.1 * least
+    assert len(scores) <= 12
+
+
+@pytest.mark.parametrize("strides", [(2.0, 1.0, 0.5), (1.0, 0.5)])
+def test_it_comes_down_from_far_above_divergence(strides: tuple[float, ...]) -> None:
+    scores = run(rate_search(64.0, strides), lambda learning_rate: plateau_steps(learning_rate, 1.0))
+    assert scores[best_offsets(scores)].rank is Rank.REACHED
     assert len(scores) <= 12
 
 

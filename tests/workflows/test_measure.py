@@ -1,0 +1,101 @@
+from dataclasses import replace
+
+import pytest
+
+from advisor.errors import OutOfMemoryError, SessionError, SessionTimeoutError, WorkloadError
+from advisor.records.measurement import MeasurementOutcome
+from advisor.records.requests import BatchSizes, MeasureRequest
+from advisor.training.quadratic_session import QuadraticSessions, QuadraticSettings
+from advisor.workflows.measure import measure
+from advisor.workflows.tools import Tools
+from tests.workflows.conftest import WatchedSessions, said, tools_for
+
+SETTINGS = QuadraticSettings(training_examples=1000)
+
+
+def test_the_time_per_step_is_the_model_s(quadratic: Tools) -> None:
+    found = measure(quadratic, MeasureRequest(BatchSizes(maximum=4096)))
+    for row in found.table:
+        assert row.time_per_step_s is not None
+        assert row.time_per_step_s.estimate == pytest.approx(1e-3 + 1e-5 * row.batch_size, rel=1e-6)
+    assert found.time_model is not None
+    assert found.time_model.fixed_s == pytest.approx(1e-3, rel=0.01)
+    assert found.time_model.per_example_s == pytest.approx(1e-5, rel=0.01)
+    assert [row.batch_size for row in found.table] == [2**power for power in range(13)]
+
+
+def test_the_sweep_ends_with_the_data() -> None:
+    found = measure(tools_for(QuadraticSessions(SETTINGS)), MeasureRequest())
+    assert found.largest_feasible_batch_size == 512
+    assert found.table[-1].batch_size == 1024
+    assert found.table[-1].outcome is MeasurementOutcome.DATASET_LIMITED
+
+
+def test_a_second_run_measures_nothing_and_a_wider_one_what_is_missing() -> None:
+    sessions = WatchedSessions(SETTINGS)
+    tools = tools_for(sessions)
+    first = measure(tools, MeasureRequest(BatchSizes(maximum=64)))
+    calls = sessions.calls[0]
+    assert measure(tools, MeasureRequest(BatchSizes(maximum=64))).table == first.table
+    assert sessions.calls[0] == calls
+    wider = measure(tools, MeasureRequest(BatchSizes(maximum=128)))
+    assert wider.table[:-1] == first.table[: len(wider.table) - 1]
+    assert wider.table[-1].batch_size == 128
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome", "largest"),
+    [
+        (OutOfMemoryError("no memory is left", "exit status -9"), MeasurementOutcome.OUT_OF_MEMORY, 16),
+        (SessionError("it crashed"), MeasurementOutcome.FAILED, 512),
+        (SessionTimeoutError("no answer in 60 s"), MeasurementOutcome.TIMEOUT, 512),
+    ],
+)
+def test_only_memory_ends_the_sweep(error: SessionError, outcome: MeasurementOutcome, largest: int) -> None:
+    def before(batch_size: int, _call: int) -> None:
+        if batch_size == 32:
+            raise error
+
+    sessions = WatchedSessions(SETTINGS, before)
+    found = measure(tools_for(sessions), MeasureRequest())
+    row = next(row for row in found.table if row.batch_size == 32)
+    assert row.outcome is outcome and error.message in row.detail and row.time_per_step_s is None
+    assert found.largest_feasible_batch_size == largest
+    assert sessions.opened == (1 if largest == 16 else 2)
+
+
+def test_an_error_of_the_model_at_every_size_is_told_as_such() -> None:
+    def before(batch_size: int, _call: int) -> None:
+        raise SessionError("the layer expects 3 channels")
+
+    with pytest.raises(WorkloadError, match=r"No batch size could be trained.*3 channels"):
+        measure(tools_for(WatchedSessions(SETTINGS, before)), MeasureRequest(BatchSizes(maximum=4)))
+
+
+def test_what_was_measured_before_an_interruption_is_kept() -> None:
+    def before(batch_size: int, _call: int) -> None:
+        if batch_size == 8:
+            raise KeyboardInterrupt
+
+    tools = tools_for(WatchedSessions(SETTINGS, before))
+    with pytest.raises(KeyboardInterrupt):
+        measure(tools, MeasureRequest(BatchSizes(maximum=16)))
+    (run,) = tools.store.latest_measurements("noisy-quadratic")
+    assert [row.batch_size for row in run.measurements] == [1, 2, 4]
+
+
+def test_a_stale_measurement_is_named_and_not_used() -> None:
+    tools = tools_for(QuadraticSessions(SETTINGS))
+    measure(tools, MeasureRequest(BatchSizes(maximum=8)))
+    changed = replace(SETTINGS, dimension=5000)
+    other = replace(tools, sessions=QuadraticSessions(changed))
+    found = measure(other, MeasureRequest(BatchSizes(maximum=4)))
+    assert [row.batch_size for row in found.table] == [1, 2, 4]
+    assert any("is stale" in message and "model" in message for message in said(other))
+
+
+@pytest.mark.parametrize("batch_size", [0, -3, 1001])
+def test_a_listed_batch_size_outside_the_data_is_refused(batch_size: int) -> None:
+    request = MeasureRequest(BatchSizes(listed=(4, batch_size)))
+    with pytest.raises(WorkloadError, match=f"Batch size {batch_size} cannot be trained.*1,000"):
+        measure(tools_for(QuadraticSessions(SETTINGS)), request)
