@@ -138,9 +138,10 @@ def load_splits(workload: Workload) -> Mapping[str, Split]:
 
 
 def epoch_order(seed: Any, epoch: Any, examples: int) -> tf.Tensor:
-    """Return a permutation of ``range(examples)``, int32, that depends on ``seed`` and ``epoch`` alone."""
+    """Return a permutation of ``range(examples)``, int64, that depends on ``seed`` and ``epoch`` alone."""
+    numbers = tf.range(examples, dtype=tf.int64)
     key = tf.stack([tf.cast(seed, tf.int64), tf.cast(epoch, tf.int64)])
-    return tf.random.experimental.stateless_shuffle(tf.range(examples), seed=key, alg="philox")
+    return tf.random.experimental.stateless_shuffle(numbers, seed=key, alg="philox")
 
 
 def gather(tensors: Batch, rows: tf.Tensor) -> Batch:

@@ -40,7 +40,8 @@ class ResidentFeed:
         self.source: tuple[()] = ()
         self._tensors, self._examples = split.tensors, split.examples
         self._steps = split.examples // batch_size
-        self._rows = tf.Variable(tf.zeros([self._steps, batch_size], tf.int32), trainable=False)
+        # Variables of int32 would live in the host's memory.
+        self._rows = tf.Variable(tf.zeros([self._steps, batch_size], tf.int64), trainable=False)
         self._epoch = tf.Variable(-1, dtype=tf.int64, trainable=False)
         self._seed = tf.Variable(0, dtype=tf.int64, trainable=False)
         self.variables = [self._rows, self._epoch, self._seed]

@@ -15,6 +15,12 @@ _BRANCHES = ("body", "cond", "then_branch", "else_branch")
 _CUSTOM_GRADIENT = "CustomGradient-"
 
 
+def variables_of(graph: tf.Graph) -> list[tf.Variable]:
+    """Return the variables that a function's graph uses, in the order in which it came upon them."""
+    places = {id(tensor): place for place, tensor in enumerate(graph.external_captures)}
+    return sorted(graph.variables, key=lambda variable: places.get(id(variable.handle), len(places)))
+
+
 def draws_statefully(graph: tf.Graph) -> bool:
     """Return whether ``graph`` draws by operations whose seed is fixed when they are traced."""
     definition = graph.as_graph_def()

@@ -1,7 +1,7 @@
 """A model and all that is compiled for it: step loops by batch size, and evaluation."""
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 import keras
@@ -49,7 +49,7 @@ class Program:
             check_inputs(self.model, splits)
             self._held = make_optimizer(workload.optimizer, self._optimizer_values(values))
             compile_model(self.model, workload, self._held.optimizer, recorder)
-            self._evaluator = Evaluator(self.model, recorder, self._note)
+            self._evaluator = Evaluator(self.model, recorder, self._note_evaluation)
             with blaming_the_workload(
                 f"evaluating the model of {workload.name} on {_HEAD_EXAMPLES} examples"
             ):
@@ -94,7 +94,9 @@ class Program:
         feed = training_feed(self._splits["train"], batch_size)
         with self._strategy.scope():
             loop = StepLoop(self._step_function, feed, self._strategy)
-            self._note(loop.trace(), loop.own_variables)
+            graph = loop.trace()
+            self._state.note_training(graph, loop.own_variables)
+            self._finish(graph)
         self._loops[batch_size] = loop
         if len(self._loops) > _KEPT_LOOPS:
             self._loops.popitem(last=False)
@@ -164,9 +166,12 @@ class Program:
         seed_everything(seed)
         return initial_values(*arguments)
 
-    def _note(self, graph: tf.Graph, but: Sequence[tf.Variable] = ()) -> None:
+    def _note_evaluation(self, graph: tf.Graph) -> None:
+        self._state.note(graph)
+        self._finish(graph)
+
+    def _finish(self, graph: tf.Graph) -> None:
         forget_gradients(graph)
-        self._state.note(graph, but)
         self._draws_statefully = self._draws_statefully or draws_statefully(graph)
 
     @property

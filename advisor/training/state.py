@@ -1,6 +1,6 @@
 """Everything that changes in training, so that it can start anew, be kept aside, saved and put back."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import keras
@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from advisor.errors import SessionError
+from advisor.training.graphs import variables_of
 
 _SEED_STATE = "seed_generator_state"
 
@@ -21,9 +22,9 @@ class TrainingState:
         self._optimizer_start = [_start_of(variable) for variable in self._optimizer]
         self._others: list[tf.Variable] = []
         self._others_start: list[tf.Tensor] = []
-        self._known = {
-            id(variable.value) for variable in (*model.variables, *self._optimizer, *model.metrics_variables)
-        }
+        self._trained_others: list[tf.Variable] = []
+        listed = (*model.variables, *self._optimizer, *model.metrics_variables)
+        self._listed = {id(variable.value) for variable in listed}
 
     @property
     def size_bytes(self) -> int:
@@ -32,12 +33,19 @@ class TrainingState:
 
     def note(self, graph: tf.Graph, but: Sequence[tf.Variable] = ()) -> None:
         """Take in variables that a traced graph uses and Keras does not list, such as a global seed."""
-        left_out = self._known | {id(variable) for variable in but}
-        for variable in graph.variables:
-            if id(variable) not in left_out:
-                self._known.add(id(variable))
+        for variable in variables_of(graph):
+            if id(variable) not in self._listed and not _holds((*but, *self._others), variable):
                 self._others.append(variable)
                 self._others_start.append(variable.read_value())
+
+    def note_training(self, graph: tf.Graph, but: Sequence[tf.Variable]) -> None:
+        """Take in variables of a step loop, except its own, as part of what a checkpoint holds."""
+        self.note(graph, but)
+        self._trained_others += [
+            variable
+            for variable in variables_of(graph)
+            if _holds(self._others, variable) and not _holds(self._trained_others, variable)
+        ]
 
     def start(self, weights: Sequence[tf.Tensor], seed: int) -> None:
         """Take ``weights`` as those of ``model.variables``; set everything else back to its start."""
@@ -78,7 +86,11 @@ class TrainingState:
 
     def _all(self) -> list[tf.Variable]:
         listed = (*self._model.variables, *self._optimizer)
-        return [*(variable.value for variable in listed), *self._others]
+        return [*(variable.value for variable in listed), *self._trained_others]
+
+
+def _holds(variables: Iterable[tf.Variable], variable: tf.Variable) -> bool:
+    return any(other is variable for other in variables)
 
 
 def _start_of(variable: keras.Variable) -> tf.Tensor | None:

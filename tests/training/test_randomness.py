@@ -100,16 +100,17 @@ def test_initializers_with_a_seed_of_their_own_keep_it(open_workload):
 
 
 class Counting(keras.Model):
-    """Keeps a variable that Keras does not know of, and learns ever less with it."""
+    """Keeps variables that Keras does not know of, and learns ever less with them."""
 
     def __init__(self):
         super().__init__()
-        self.dense, self.calls = keras.layers.Dense(1), tf.Variable(1.0, trainable=False)
+        self.dense, self.scale = keras.layers.Dense(1), tf.Variable(2.0, trainable=False)
+        self.calls = tf.Variable(1.0, trainable=False)
 
     def call(self, x, training=False):
         if training:
             self.calls.assign_add(1.0)
-        return self.dense(x) / self.calls
+        return self.dense(x) * self.scale / self.calls
 
 
 def test_variables_that_keras_does_not_know_start_again_and_are_kept(open_workload, tmp_path):
@@ -121,6 +122,31 @@ def test_variables_that_keras_does_not_know_start_again_and_are_kept(open_worklo
     curve(session, 2)
     session.restore(tmp_path / "kept")
     assert session.train(3).training_loss == expected
+
+
+class LooksCounted(Counting):
+    """Counts evaluations alone, in a variable that training never sees."""
+
+    def __init__(self):
+        super().__init__()
+        self.looks = tf.Variable(0.0, trainable=False)
+
+    def call(self, x, training=False):
+        if not training:
+            self.looks.assign_add(1.0)
+        return super().call(x, training=training)
+
+
+def test_a_checkpoint_needs_nothing_that_evaluation_alone_uses(open_workload, tmp_path):
+    looked, fresh = (
+        open_workload(Workload("looks", lambda hp: LooksCounted(), lambda: DATA, "mse")) for _ in range(2)
+    )
+    looked.describe()
+    curve(looked, 1, look=True)
+    looked.save(tmp_path / "kept")
+    fresh.reset(8, {"learning_rate": 0.01}, 2)
+    fresh.restore(tmp_path / "kept")
+    assert fresh.train(3).training_loss == looked.train(3).training_loss
 
 
 shared = keras.layers.Dense(1)
