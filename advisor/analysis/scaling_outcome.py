@@ -19,7 +19,7 @@ END_OF_RANGE = 2.0
 LACK_OF_FIT = 0.15
 TURNING_BACK = 0.20
 _SIGNIFICANCE = 0.02
-# A handful of runs estimates noise poorly: four further residuals of 15 % are assumed, as large as seeds give.
+# A handful of runs estimates noise poorly: four more residuals of 15 % are assumed, the most that seeds give.
 _PRIOR_RUNS, _PRIOR_NOISE = 4, 0.15
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor.analysis.quadratic import QuadraticModel, Trajectory, best_learning_rate
@@ -37,11 +37,12 @@ def step_by_step(
     return losses
 
 
-settings = given(
+any_stable_update = given(
     batch_size=st.integers(1, 4096),
     share=st.floats(1e-3, 0.999),
     momentum=st.sampled_from([0.0, 0.3, 0.9, 0.99]),
 )
+without_deadline = settings(deadline=None)
 
 
 def test_steps_to_target_are_the_known_ones() -> None:
@@ -67,7 +68,8 @@ def test_momentum_needs_no_more_steps_than_sgd_and_helps_at_large_batch_sizes() 
         assert plain / heavy >= least_gain
 
 
-@settings
+@without_deadline
+@any_stable_update
 def test_any_step_is_that_of_the_recurrence(batch_size: int, share: float, momentum: float) -> None:
     rate = share * SMALL.largest_learning_rate(momentum)
     expected = step_by_step(SMALL, batch_size, rate, momentum, 90)
@@ -77,7 +79,8 @@ def test_any_step_is_that_of_the_recurrence(batch_size: int, share: float, momen
         assert trajectory.cumulative_loss(step) == pytest.approx(sum(expected[:step]), rel=1e-6)
 
 
-@settings
+@without_deadline
+@any_stable_update
 def test_the_first_step_at_the_target_is_found_though_losses_rise_and_fall(
     batch_size: int, share: float, momentum: float
 ) -> None:
@@ -89,6 +92,7 @@ def test_the_first_step_at_the_target_is_found_though_losses_rise_and_fall(
         assert trajectory.steps_to_target(target) == first
 
 
+@without_deadline
 @given(share=st.floats(0.01, 0.9), momentum=st.sampled_from([0.0, 0.9]), step=st.integers(1, 5000))
 def test_a_larger_batch_never_has_a_larger_loss(share: float, momentum: float, step: int) -> None:
     rate = share * SMALL.largest_learning_rate(momentum)

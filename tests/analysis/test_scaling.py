@@ -71,7 +71,7 @@ def searches(draw: st.DrawFn) -> list[Observation]:
 # Laws
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(searches(), st.floats(0.01, 1000))
 def test_more_steps_throughout_scale_the_minimum_of_steps_alone(
     observations: list[Observation], factor: float
@@ -93,7 +93,7 @@ def test_more_steps_throughout_scale_the_minimum_of_steps_alone(
         assert np.allclose(as_numbers(interval(after, name)), as_numbers(interval(before, name)), rtol=1e-3)
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(searches(), st.integers(2, 1000))
 def test_larger_batches_throughout_scale_every_batch_size_and_no_steps(
     observations: list[Observation], factor: int
@@ -110,7 +110,7 @@ def test_larger_batches_throughout_scale_every_batch_size_and_no_steps(
     )
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(searches(), st.randoms())
 def test_the_order_of_observations_is_irrelevant(observations: list[Observation], random) -> None:
     shuffled = list(observations)
@@ -118,7 +118,7 @@ def test_the_order_of_observations_is_irrelevant(observations: list[Observation]
     assert fit(shuffled) == fit(observations)
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(searches())
 def test_every_interval_holds_its_estimate(observations: list[Observation]) -> None:
     fitted = fit(observations)
@@ -130,7 +130,7 @@ def test_every_interval_holds_its_estimate(observations: list[Observation]) -> N
         assert steps.low <= steps.estimate <= steps.high
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(searches(), st.floats(0.05, 0.4), st.floats(1.1, 2.0))
 def test_a_larger_allowed_overhead_gives_a_larger_critical_batch_size(
     observations: list[Observation], overhead: float, factor: float
@@ -140,7 +140,7 @@ def test_a_larger_allowed_overhead_gives_a_larger_critical_batch_size(
     assert strict.draws == lax.draws
 
 
-@settings(max_examples=25)
+@settings(max_examples=25, deadline=None)
 @given(searches(), st.floats(0.1, 0.6))
 def test_what_the_search_left_open_lowers_the_low_end_alone(
     observations: list[Observation], slack: float
