@@ -21,6 +21,7 @@ from advisor.tuning.trials import (
     ending,
     finished_trial,
     outcome,
+    own_number,
     running_trial,
 )
 
@@ -98,21 +99,35 @@ class OptunaBoard:
         """Add a finished trial with its curve, as :meth:`ask_at` and :meth:`tell` would have left it.
 
         Its number on the board is the next free one; the trial's own number is kept as an attribute, and
-        so is a value outside of its range.
+        so is a value outside of its range. A trial whose own number was added before is left as it is.
         """
         opened = self._opened(study)
+        with faults_in_words(self._url):
+            kept = self._storage.get_all_trials(opened.study_id, deepcopy=False)
+        if trial.number in map(own_number, kept):
+            return
         self._create(opened, finished_trial(opened.search_space, trial, opened.metric, value))
 
     def report(self, study: str, number: int, step: int, value: float) -> None:
         """Show an intermediate value of a running trial."""
-        trial_id = self._running(study, number)
+        trial_id, ended = self._found(study, number)
+        if ended is not None:
+            raise _not_running(study, number)
         with faults_in_words(self._url):
             self._storage.set_trial_intermediate_value(trial_id, step, value)
 
     def tell(self, study: str, number: int, state: TrialState, value: float | None, reason: str) -> None:
-        """End a trial; an infeasible one is told to the sampler as such, with its reason."""
-        trial_id = self._running(study, number)
+        """End a trial; an infeasible one is told to the sampler as such, with its reason.
+
+        A trial that has ended is left as it is where Optuna would keep ``state`` as the same state again, and
+        is a StorageError where not.
+        """
+        trial_id, ended = self._found(study, number)
         kept_state, told = ending(state, value)
+        if ended == kept_state:
+            return
+        if ended is not None:
+            raise _not_running(study, number)
         # A trial in a database takes constraints as attributes, which Optuna alone can spell.
         spelled = create_trial(state=PRUNED, constraints=constraints(state)).system_attrs
         with faults_in_words(self._url):
@@ -134,18 +149,16 @@ class OptunaBoard:
             raise StorageError(f"The study {study} has not been opened.")
         return self._open_studies[study]
 
-    def _running(self, study: str, number: int) -> int:
-        """Return Optuna's identity of a trial; raise StorageError unless it is running."""
+    def _found(self, study: str, number: int) -> tuple[int, optuna.trial.TrialState | None]:
+        """Return Optuna's identity of a trial and the state that it ended in, None where it is running."""
         opened = self._opened(study)
         with faults_in_words(self._url):
             try:
                 trial_id = self._storage.get_trial_id_from_study_id_trial_number(opened.study_id, number)
-                running = not self._storage.get_trial(trial_id).state.is_finished()
-            except KeyError:
-                running = False
-        if not running:
-            raise StorageError(f"Trial {number} of the study {study} is not running.")
-        return trial_id
+                state = self._storage.get_trial(trial_id).state
+            except KeyError as error:
+                raise _not_running(study, number) from error
+        return trial_id, state if state.is_finished() else None
 
     def _create(self, opened: _OpenStudy, trial: FrozenTrial) -> int:
         # Not enqueued, as another process that asks at the same moment would be given the point.
@@ -162,6 +175,10 @@ def open_board(url: str) -> OptunaBoard:
     """
     parsed = parse_storage_url(url)
     return OptunaBoard(open_tables(parsed), parsed)
+
+
+def _not_running(study: str, number: int) -> StorageError:
+    return StorageError(f"Trial {number} of the study {study} is not running.")
 
 
 def _direction(study: Study) -> StudyDirection:

@@ -13,6 +13,9 @@ from advisor.tuning.distributions import described, holds, kept_distribution, ke
 
 PRUNED = optuna.trial.TrialState.PRUNED
 
+# Attributes of a trial, as the dashboard shows them.
+_NUMBER, _OUTCOME = "number", "outcome"
+
 # Optuna's sampler ignores a failed trial, and learns from a pruned one that violates a constraint.
 _OPTUNA_STATES = {
     TrialState.COMPLETE: optuna.trial.TrialState.COMPLETE,
@@ -43,7 +46,7 @@ def finished_trial(
 ) -> optuna.trial.FrozenTrial:
     """Return a trial that ended, with the curve of ``metric`` and its own number as an attribute."""
     kept = _kept(search_space, trial.plan.hyperparameters)
-    kept["user_attrs"] |= {"number": trial.number, **outcome(trial.state, trial.reason)}
+    kept["user_attrs"] |= {_NUMBER: trial.number, **outcome(trial.state, trial.reason)}
     state, value = ending(trial.state, value)
     return optuna.trial.create_trial(
         state=state,
@@ -73,7 +76,18 @@ def constraints(state: TrialState) -> dict[str, float]:
 
 def outcome(state: TrialState, reason: str) -> dict[str, str]:
     """Return the attributes that say in words how a trial ended, which the dashboard shows."""
-    return {"outcome": state.value, "reason": reason}
+    return {_OUTCOME: state.value, "reason": reason}
+
+
+def own_number(trial: optuna.trial.FrozenTrial) -> int | None:
+    """Return the number that an added trial has of its own, None for one that the board numbered."""
+    number: int | None = trial.user_attrs.get(_NUMBER)
+    return number
+
+
+def was_interrupted(trial: optuna.trial.FrozenTrial) -> bool:
+    """Return whether a kept trial was told as interrupted, and not as failed."""
+    return bool(trial.user_attrs.get(_OUTCOME) == TrialState.INTERRUPTED.value)
 
 
 def _kept(search_space: SearchSpace, hyperparameters: Mapping[str, HyperparameterValue]) -> dict[str, Any]:

@@ -140,14 +140,19 @@ class StudyBoard(Protocol):
     def add(self, study: str, trial: Trial, value: float | None) -> None:
         """Add a finished trial with its curve, as :meth:`ask_at` and :meth:`tell` would have left it.
 
-        Its number on the board is the next free one; the trial's own number is kept as an attribute.
+        Its number on the board is the next free one; the trial's own number is kept as an attribute. A trial
+        whose own number the board already has is left as it is.
         """
 
     def report(self, study: str, number: int, step: int, value: float) -> None:
         """Show an intermediate value of a running trial."""
 
     def tell(self, study: str, number: int, state: TrialState, value: float | None, reason: str) -> None:
-        """End a trial; an infeasible one is told to the sampler as such, with its reason."""
+        """End a trial; an infeasible one is told to the sampler as such, with its reason.
+
+        Telling an ended trial again that it ended so changes nothing; telling another state raises
+        :class:`~advisor.errors.StorageError`.
+        """
 
     def set_note(self, study: str, note: str) -> None:
         """Write the note that the dashboard shows on the study."""

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -110,10 +111,49 @@ class StudyBoardContract:
         board.report(NAME, number, 10, 0.5)
         board.report(NAME, number, 20, math.nan)
         board.tell(NAME, number, state, 0.5, "because")
-        with pytest.raises(StorageError, match=r"Trial 0 .* not running"):
-            board.tell(NAME, number, TrialState.COMPLETE, 0.5, "again")
+        for other in ENDS:
+            if _optuna_state(other) != _optuna_state(state):
+                with pytest.raises(StorageError, match=r"Trial 0 .* not running"):
+                    board.tell(NAME, number, other, 0.5, "again")
+        with pytest.raises(StorageError, match="running"):
+            board.tell(NAME, number, TrialState.RUNNING, 0.5, "again")
         with pytest.raises(StorageError, match=r"Trial 0 .* not running"):
             board.report(NAME, number, 30, 0.5)
+
+    @pytest.mark.parametrize("state", ENDS)
+    def test_an_ended_trial_may_be_told_again(self, board: StudyBoard, state: TrialState) -> None:
+        board.open(samples.study(), SPACE, 0)
+        board.ask(NAME)
+        for other in ENDS:
+            if _optuna_state(other) == _optuna_state(state):
+                board.tell(NAME, 0, state, 0.5, "because")
+                board.tell(NAME, 0, other, 0.25, "told by a run that went on")
+        assert board.ask(NAME)[0] == 1
+
+    def test_one_without_a_value_may_be_told_again(self, board: StudyBoard) -> None:
+        board.open(samples.study(), SPACE, 0)
+        board.ask(NAME)
+        for value in (None, math.nan):
+            board.tell(NAME, 0, TrialState.COMPLETE, value, "did not reach the target")
+        with pytest.raises(StorageError, match=r"Trial 0 .* not running"):
+            board.tell(NAME, 0, TrialState.COMPLETE, 0.5, "reached it")
+
+    def test_what_an_interrupted_trial_was_to_try_is_proposed_again(self, board: StudyBoard) -> None:
+        board.open(samples.study(), SPACE, 0)
+        for number in range(3):
+            board.ask(NAME)
+            board.tell(NAME, number, TrialState.COMPLETE, float(number), "ran")
+        _, begun = board.ask(NAME)
+        board.report(NAME, 3, 10, 0.5)
+        board.tell(NAME, 3, TrialState.INTERRUPTED, None, "interrupted")
+        assert board.ask(NAME) == (4, begun)
+
+    @pytest.mark.parametrize("state", [state for state in ENDS if state is not TrialState.INTERRUPTED])
+    def test_what_ended_by_itself_is_not_proposed_again(self, board: StudyBoard, state: TrialState) -> None:
+        board.open(samples.study(), SPACE, 0)
+        _, begun = board.ask(NAME)
+        board.tell(NAME, 0, state, 0.5, "because")
+        assert board.ask(NAME)[1] != begun
 
     @pytest.mark.parametrize("value", [None, math.nan, math.inf])
     def test_a_trial_without_a_finite_value_ends_all_the_same(
@@ -141,6 +181,14 @@ class StudyBoardContract:
             board.add(name, Trial(number, 64, samples.plan(), state, "because", curve), 18.5)
         board.add(name, Trial(7, 64, samples.plan(20.0), state, "too fast", ()), None)
         assert board.ask(name)[0] == 3
+
+    def test_a_finished_trial_is_added_once(self, board: StudyBoard) -> None:
+        board.open(samples.study(), SPACE, 0)
+        trial = Trial(0, 64, samples.plan(), TrialState.COMPLETE, "ran", (samples.point(10),))
+        assert board.ask(NAME)[0] == 0
+        for added, following in ((trial, 2), (trial, 3), (replace(trial, number=1), 5)):
+            board.add(NAME, added, 0.5)
+            assert board.ask(NAME)[0] == following
 
     def test_opening_again_continues(self, board: StudyBoard) -> None:
         board.open(samples.study(), SPACE, 0)
@@ -193,6 +241,11 @@ class StudyBoardContract:
         board.open(samples.study(), SPACE, 0)
         with pytest.raises(StorageError, match="Trial 9"):
             board.report(NAME, 9, 1, 0.5)
+
+
+def _optuna_state(state: TrialState) -> TrialState:
+    """Return one state for those that Optuna does not tell apart."""
+    return TrialState.FAILED if state is TrialState.INTERRUPTED else state
 
 
 def _assert_inside(values: Mapping[str, HyperparameterValue]) -> None:

@@ -35,6 +35,9 @@ class BoardTrial:
         self.state, self.reason = state, reason
         self.value = value if state is TrialState.COMPLETE else None
 
+    def ended_as(self, state: TrialState, value: float | None) -> bool:
+        return _kept_state(self.state, self.value) is _kept_state(state, value)
+
 
 @dataclass
 class BoardStudy:
@@ -45,6 +48,14 @@ class BoardStudy:
     seed: int
     note: str = ""
     trials: list[BoardTrial] = field(default_factory=list)
+
+
+def _kept_state(state: TrialState, value: float | None) -> TrialState:
+    """Return one state for all that Optuna does not tell apart."""
+    if state is TrialState.INTERRUPTED:
+        return TrialState.FAILED
+    valueless = state is TrialState.COMPLETE and (value is None or math.isnan(value))
+    return TrialState.INFEASIBLE if valueless else state
 
 
 def _draw(random: Random, distribution: Distribution) -> HyperparameterValue:
@@ -96,7 +107,8 @@ class MemoryBoard:
     def ask(self, study: str) -> tuple[int, Mapping[str, HyperparameterValue]]:
         board = self._opened(study)
         number = len(board.trials)
-        random = Random(f"{board.seed}/{number}")
+        ended = sum(trial.state not in (TrialState.RUNNING, TrialState.INTERRUPTED) for trial in board.trials)
+        random = Random(f"{board.seed}/{ended}")
         values = {name: _draw(random, board.search_space[name]) for name in sorted(board.search_space)}
         board.trials.append(BoardTrial(values))
         return number, values
@@ -114,6 +126,8 @@ class MemoryBoard:
 
     def add(self, study: str, trial: Trial, value: float | None) -> None:
         board = self._opened(study)
+        if trial.number in (other.recorded_number for other in board.trials):
+            return
         metric = board.study.target.metric
         curve = {point.step: point.metrics[metric] for point in trial.curve}
         added = BoardTrial(trial.plan.hyperparameters, intermediate=curve, recorded_number=trial.number)
@@ -121,10 +135,17 @@ class MemoryBoard:
         board.trials.append(added)
 
     def report(self, study: str, number: int, step: int, value: float) -> None:
-        self._running(study, number).intermediate[step] = value
+        trial = self._trial(study, number)
+        if trial.state is not TrialState.RUNNING:
+            raise _not_running(study, number)
+        trial.intermediate[step] = value
 
     def tell(self, study: str, number: int, state: TrialState, value: float | None, reason: str) -> None:
-        self._running(study, number).end(state, value, reason)
+        trial = self._trial(study, number)
+        if trial.state is TrialState.RUNNING:
+            trial.end(state, value, reason)
+        elif not trial.ended_as(state, value):
+            raise _not_running(study, number)
 
     def set_note(self, study: str, note: str) -> None:
         self._opened(study).note = note
@@ -134,8 +155,12 @@ class MemoryBoard:
             raise StorageError(f"The study {study!r} has not been opened.")
         return self.studies[study]
 
-    def _running(self, study: str, number: int) -> BoardTrial:
+    def _trial(self, study: str, number: int) -> BoardTrial:
         trials = self._opened(study).trials
-        if number not in range(len(trials)) or trials[number].state is not TrialState.RUNNING:
-            raise StorageError(f"Trial {number} of {study!r} is not running.")
+        if number not in range(len(trials)):
+            raise _not_running(study, number)
         return trials[number]
+
+
+def _not_running(study: str, number: int) -> StorageError:
+    return StorageError(f"Trial {number} of {study!r} is not running.")

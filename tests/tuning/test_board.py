@@ -4,6 +4,7 @@ import math
 import sqlite3
 import statistics
 from contextlib import closing
+from dataclasses import replace
 from random import Random
 
 import optuna
@@ -171,6 +172,44 @@ def test_a_resumed_study_proposes_what_an_uninterrupted_one_would(empty: SharedD
             board.tell(name, number, TrialState.COMPLETE, _objective(values), "ran")
         board.close()
     assert proposals[:4] == proposals[4:]
+
+
+def test_a_study_interrupted_inside_a_trial_proposes_what_an_uninterrupted_one_would(
+    empty: SharedDatabase,
+) -> None:
+    proposals = []
+    for name, interrupted in (("straight", False), ("interrupted", True)):
+        board = open_board(empty.url)
+        study = samples.named(name)
+        board.open(study, PEAK_SPACE, 5)
+        _explore(board, name, 4)
+        for _ in range(4):
+            if interrupted:
+                number, values = board.ask(name)
+                board.report(name, number, 10, _objective(values))
+                board.close()
+                board = open_board(empty.url)
+                board.open(study, PEAK_SPACE, 5)
+                board.tell(name, number, TrialState.INTERRUPTED, None, "interrupted")
+            number, values = board.ask(name)
+            proposals.append(dict(values))
+            board.tell(name, number, TrialState.COMPLETE, _objective(values), "ran")
+        board.close()
+    assert len({values["learning_rate"] for values in proposals[:4]}) == 4
+    assert proposals[:4] == proposals[4:]
+
+
+def test_telling_and_adding_again_changes_nothing(board: OptunaBoard, shared: SharedDatabase) -> None:
+    board.open(samples.study(), RATE, 0)
+    board.ask_at(NAME, {"learning_rate": 0.5})
+    board.tell(NAME, 0, TrialState.COMPLETE, 0.25, "ran")
+    trial = Trial(7, 64, samples.plan(0.5), TrialState.INFEASIBLE, "diverged", (samples.point(10),))
+    board.add(NAME, trial, None)
+    before = shared.study(NAME).trials
+    board.tell(NAME, 0, TrialState.COMPLETE, 0.75, "ran longer")
+    board.tell(NAME, 1, TrialState.INFEASIBLE, None, "diverged again")
+    board.add(NAME, replace(trial, state=TrialState.COMPLETE, reason="ran"), 0.5)
+    assert shared.study(NAME).trials == before
 
 
 def test_proposals_exploit_what_was_found(board: OptunaBoard) -> None:
