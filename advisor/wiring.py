@@ -3,15 +3,16 @@
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import WorkloadError
 from advisor.records.measurement import Throughput
-from advisor.records.recommendation import Advice, SpendingPlan
+from advisor.records.recommendation import Advice, Prices, SpendingPlan
 from advisor.records.report import Report
 from advisor.records.requests import (
+    BatchSizes,
     MeasureRequest,
     Provenance,
     RecommendRequest,
@@ -19,7 +20,7 @@ from advisor.records.requests import (
     WorkloadReference,
 )
 from advisor.records.storage_url import parse_storage_url
-from advisor.records.trials import Study, StudyKind, study_name
+from advisor.records.trials import Study
 from advisor.records.tuning import TuningResult
 from advisor.records.workload import Workload
 
@@ -63,7 +64,7 @@ def measure(
     from advisor.workflows.measure import measure as run
 
     question = ask(workload)
-    request = MeasureRequest(**{**_from_study_file(question, ("batch_sizes",)), **choices})
+    request = MeasureRequest(**_joined(_from_study_file(question, ("batch_sizes",)), choices))
     return run(_tools(question, storage, progress), request)
 
 
@@ -80,14 +81,7 @@ def recommend(
 
     question = ask(workload)
     tools = _tools(question, storage, progress)
-    advice = run(tools, _recommend_request(question, choices))
-    target = advice.description.target
-    fingerprint = advice.description.fingerprint.training
-    for result in advice.results:
-        assert target is not None
-        name = study_name(advice.description.name, fingerprint, StudyKind.STEPS_TO_TARGET, result.batch_size)
-        _note(tools, name, search_note(result, target))
-    return advice
+    return run(tools, _recommend_request(question, storage, choices), search_note)
 
 
 def plan(
@@ -101,7 +95,7 @@ def plan(
     from advisor.workflows.recommend import plan as run
 
     question = ask(workload)
-    return run(_tools(question, storage, progress), _recommend_request(question, choices))
+    return run(_tools(question, storage, progress), _recommend_request(question, storage, choices))
 
 
 def tune(
@@ -120,9 +114,11 @@ def tune(
     question = ask(workload)
     tools = _tools(question, storage, progress)
     known = _from_study_file(question, ("trials", "max_train_steps"))
-    request = TuneRequest(batch_size, **{**_given(question), **known, **choices})
+    request = TuneRequest(batch_size, **_given(question, storage), **_joined(known, choices))
     result = run(tools, request, artifacts or default_artifacts(storage))
-    _note(tools, result.study.name, study_note(result))
+    note = study_note(result)
+    tools.store.set_note(result.study.name, note)
+    tools.board.set_note(result.study.name, note)
     return result
 
 
@@ -152,9 +148,14 @@ def dashboard(storage: str, port: int, ready: Callable[[str], None]) -> None:
 
 
 def default_artifacts(storage: str) -> Path:
-    """Return where checkpoints go unless the user says: beside an SQLite file, else here."""
-    path = parse_storage_url(storage).sqlite_path
-    return (path.parent if path else Path()) / "advisor-artifacts"
+    """Return where checkpoints go unless the user says: beside an SQLite file, else here.
+
+    Named after the database, so that two in one folder keep their checkpoints apart.
+    """
+    url = parse_storage_url(storage)
+    if url.sqlite_path:
+        return url.sqlite_path.parent / f"{url.sqlite_path.stem}-artifacts"
+    return Path(f"{storage.rpartition('/')[2].partition('?')[0]}-artifacts")
 
 
 def ask(workload: WorkloadArgument) -> Question:
@@ -212,10 +213,24 @@ def _tools(question: Question, storage: str, progress: "Progress | None") -> "To
     return Tools(sessions, open_store(storage), open_board(storage), progress)
 
 
-def _recommend_request(question: Question, choices: Mapping[str, Any]) -> RecommendRequest:
+def _recommend_request(question: Question, storage: str, choices: Mapping[str, Any]) -> RecommendRequest:
     names = ("batch_sizes", "trials_per_batch_size", "seeds", "max_examples_per_trial", "prices")
     known = _from_study_file(question, names) | _retuned(question)
-    return RecommendRequest(**{**_given(question), **known, **choices})
+    return RecommendRequest(**_given(question, storage), **_joined(known, choices))
+
+
+def _joined(known: Mapping[str, Any], choices: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the study file's choices with the caller's in their place, field by field."""
+    joined = {**known, **choices}
+    if isinstance(choices.get("prices"), Mapping):
+        joined["prices"] = replace(known.get("prices", Prices()), **choices["prices"])
+    asked = choices.get("batch_sizes")
+    if isinstance(asked, Mapping):
+        bounds = replace(known.get("batch_sizes", BatchSizes()), **{"listed": (), **asked})
+        joined["batch_sizes"] = bounds
+    elif isinstance(asked, list | tuple):
+        joined["batch_sizes"] = BatchSizes(listed=tuple(asked))
+    return joined
 
 
 def _retuned(question: Question) -> dict[str, Any]:
@@ -226,14 +241,16 @@ def _retuned(question: Question) -> dict[str, Any]:
     return {"tune": tuple(searched)} if searched else {}
 
 
-def _given(question: Question) -> dict[str, Any]:
+def _given(question: Question, storage: str) -> dict[str, Any]:
     from advisor.execution.revision import revision
 
     command = shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
     file = Path(question.argument.partition(":")[0])
     commit, diff = revision(file.parent if file.is_file() else Path.cwd())
+    named = [question.argument] if question.argument else []
+    stored = [] if storage == DEFAULT_STORAGE else ["--storage", storage]
     return {
-        "workload_argument": question.argument,
+        "workload_argument": shlex.join([*named, *stored]),
         "provenance": Provenance(command, commit, diff),
     }
 
@@ -244,8 +261,3 @@ def _from_study_file(question: Question, names: Sequence[str]) -> dict[str, Any]
         return {}
     values = {name: getattr(question.study_file, name) for name in names}
     return {name: value for name, value in values.items() if value is not None}
-
-
-def _note(tools: "Tools", study: str, note: str) -> None:
-    tools.store.set_note(study, note)
-    tools.board.set_note(study, note)

@@ -197,5 +197,5 @@ def _recommendation(choice: Choice, workload_argument: str) -> Recommendation:
         stability=choice.stability,
         why=why(choice),
         caveats=tuple(caveats(choice)),
-        next=" ".join(f"advisor tune {workload_argument} --batch {chosen.batch_size}".split()),
+        next=" ".join(["advisor tune", *filter(None, [workload_argument]), f"--batch {chosen.batch_size}"]),
     )

@@ -28,11 +28,13 @@ class Score:
     """How good a trial was, smaller is better.
 
     ``value`` is steps to target, or what was still missing of it; of trials that diverged, the learning
-    rate, so that the search goes down until one does not.
+    rate, so that the search goes down until one does not. ``tie`` decides between equal ones: the
+    training loss, which still tells where a metric such as accuracy stands still.
     """
 
     rank: Rank
     value: float
+    tie: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -99,19 +101,26 @@ class Compass:
         axes, finest = range(len(self.axes)), self.strides[-1]
         return any(not self.inside(_moved(point, axis, by)) for axis in axes for by in (finest, -finest))
 
-    def log_slack(self, scores: Mapping[Offsets, Score]) -> float:
-        """Return how much lower ln(steps) may be between the best learning rate and its neighbours.
+    def log_slack(self, point: Offsets, scores: Mapping[Offsets, Score]) -> float:
+        """Return how much lower ln(steps) may be near ``point`` than at it: what the search left open.
 
-        The vertex of the parabola through the best point and its neighbours at the finest stride; a
-        neighbour that did not reach the target counts as twice the steps of the best.
+        Along each axis the vertex of the parabola through the point and its neighbours at the finest
+        stride. A neighbour that was stopped for being slower counts as the point itself, one that diverged
+        as twice its steps. A side that was not tried counts with the whole of its gap (at most the widest
+        stride), since steps may fall in proportion to the learning rate.
         """
-        best = best_offsets(scores)
-        if scores[best].rank is not Rank.REACHED:
+        if scores[point].rank is not Rank.REACHED:
             return 0.0
-        middle = math.log(scores[best].value)
-        below, above = (
-            _log_steps(scores.get(_moved(best, 0, sign * self.strides[-1])), middle) for sign in (-1, 1)
-        )
+        return sum(self._axis_slack(point, axis, scores) for axis in range(len(self.axes)))
+
+    def _axis_slack(self, point: Offsets, axis: int, scores: Mapping[Offsets, Score]) -> float:
+        sides = [self._side(point, axis, sign, scores) for sign in (-1, 1)]
+        gaps = [min(side.gap, self.strides[0]) for side in sides if side.next_point]
+        if gaps:
+            return max(gaps) * math.log(2)
+        middle = math.log(scores[point].value)
+        neighbours = (scores.get(_moved(point, axis, sign * self.strides[-1])) for sign in (-1, 1))
+        below, above = (_log_steps(score, middle) for score in neighbours)
         curvature = below - 2 * middle + above
         return (above - below) ** 2 / (8 * curvature) if curvature > 0 else 0.0
 
@@ -173,7 +182,7 @@ def _moved(offsets: Offsets, axis: int, by: float) -> Offsets:
     return (*offsets[:axis], offsets[axis] + by, *offsets[axis + 1 :])
 
 
-def _log_steps(score: Score | None, best: float) -> float:
-    if score is None or score.rank is not Rank.REACHED:
-        return best + math.log(2)
-    return math.log(score.value)
+def _log_steps(score: Score | None, middle: float) -> float:
+    if score is None or score.rank is Rank.INFEASIBLE:
+        return middle + math.log(2)
+    return math.log(score.value) if score.rank is Rank.REACHED else middle

@@ -1,14 +1,17 @@
 """Which batch size to look at next, and how far a trial there may run."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 FALL_THAT_COUNTS = 0.10
 """Steps (or examples) that fall by less than this share from one batch size to the next do not count."""
 
 
 def next_batch_size(
-    steps: Mapping[int, float | None], candidates: Sequence[int], aim: float | None, most: int
+    steps: Mapping[int, float | None],
+    candidates: Sequence[int],
+    bend: Callable[[], float | None],
+    most: int,
 ) -> int | None:
     """Return the batch size to look at next, or None where the curve is known well enough.
 
@@ -16,8 +19,8 @@ def next_batch_size(
     first is the middle of ``candidates`` (ascending). From there it goes outwards by factors of 4, on
     either side in turn: upwards until steps have fallen by less than a tenth twice, downwards until
     examples to target stop falling, and downwards alone while nothing has reached the target, since small
-    batches take more steps for the same examples. Then comes the candidate nearest to ``aim``, the
-    critical batch size as it is known so far, until there are ``most``.
+    batches take more steps for the same examples. Then comes the candidate nearest to the ``bend`` of the
+    curve as it is known so far (where examples are twice their minimum), until there are ``most``.
     """
     if not steps:
         return candidates[len(candidates) // 2]
@@ -28,9 +31,10 @@ def next_batch_size(
     if first or second:
         return first or second
     rest = [candidate for candidate in candidates if candidate not in steps and _between(candidate, steps)]
-    if aim is None or not rest:
+    middle = bend() if rest else None
+    if not middle:
         return None
-    return min(rest, key=lambda candidate: abs(math.log(candidate / aim)))
+    return min(rest, key=lambda candidate: abs(math.log(candidate / middle)))
 
 
 def from_the_middle(candidates: Sequence[int], looked_at: Collection[int]) -> int | None:

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import click
 
 from advisor import wiring
-from advisor.records.requests import BatchSizes
 from advisor.workflows.ports import Progress
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -97,7 +96,7 @@ def batch_size_choices(choices: Mapping[str, Any]) -> Mapping[str, Any]:
         raise click.BadParameter("--batch-sizes names them all; leave out --min and --max.")
     if "maximum" in made and made["maximum"] < made.get("minimum", 1):
         raise click.BadParameter(f"--min {made['minimum']} is above --max {made['maximum']}.")
-    return {**others, "batch_sizes": BatchSizes(**made)} if made else others
+    return {**others, "batch_sizes": made} if made else others
 
 
 @contextmanager

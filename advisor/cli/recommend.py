@@ -92,4 +92,4 @@ def _with_prices(choices: Mapping[str, Any]) -> Mapping[str, Any]:
     names = [field.name for field in fields(Prices)]
     prices = {name: choices[name] for name in names if name in choices}
     others = {name: value for name, value in choices.items() if name not in names}
-    return {**others, "prices": Prices(**prices)} if prices else others
+    return {**others, "prices": prices} if prices else others

@@ -85,6 +85,7 @@ class SpendingPlan:
     seconds: float
     device_hours: float
     money: float | None
+    currency: str
     already_recorded_trials: int
 
 

@@ -1,9 +1,11 @@
 """What a user writes: a model family, its data, and the result that is wanted."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from advisor.errors import WorkloadError
 from advisor.records.hyperparameters import Hyperparameters
 from advisor.records.search_space import SearchSpace
 from advisor.records.target import Target
@@ -30,3 +32,10 @@ class Workload:
     optimizer: str | Callable[[Hyperparameters], Any] = "adam"
     target: Target | None = None
     search_space: SearchSpace = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not re.fullmatch(r"[\w.+ -]*\w[\w.+ -]*", self.name):
+            raise WorkloadError(
+                f"A workload cannot be named {self.name!r}: its name is part of file names. Use letters, "
+                "digits, spaces and any of . _ + -"
+            )

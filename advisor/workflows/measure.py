@@ -1,6 +1,6 @@
 """``advisor measure``: time per step at each batch size, up to what data and memory allow."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from advisor.analysis.throughput import precise_enough, split_warm_up, summarize
 from advisor.errors import OutOfMemoryError, SessionError, SessionTimeoutError, WorkloadError
@@ -22,29 +22,59 @@ def measure(tools: Tools, request: MeasureRequest) -> Throughput:
     with SessionKeeper(tools.sessions) as keeper:
         description = keeper.session().describe()
         tools.store.save_description(description)
-        return ensure_measured(tools, keeper, description, request)
+        return ensure_measured(tools, keeper, description, request, retry_memory=True)
 
 
 def ensure_measured(
-    tools: Tools, keeper: SessionKeeper, description: WorkloadDescription, request: MeasureRequest
+    tools: Tools,
+    keeper: SessionKeeper,
+    description: WorkloadDescription,
+    request: MeasureRequest,
+    retry_memory: bool = False,
 ) -> Throughput:
-    """Return the throughput at the requested batch sizes, measuring those that are not recorded.
+    """Return the throughput at all batch sizes known, measuring those of the request that are not.
 
-    A recorded measurement whose timing fingerprint differs is stale: it is named, and not used.
+    A recorded measurement whose timing fingerprint differs is stale: it is named, and not used. With
+    ``retry_memory`` a batch size that ran out of memory is tried again: there may be more by now.
     """
     recorded = _recorded(tools, description)
-    sweep = _Sweep(tools, keeper, description, request, recorded)
-    batch_sizes = list(_batch_sizes(request.batch_sizes, description.training_examples))
+    sweep = _Sweep(tools, keeper, description, request, retry_memory, recorded)
+    batch_sizes = asked_batch_sizes(request.batch_sizes, description.training_examples)
     for done, batch_size in enumerate(batch_sizes, start=1):
         if not sweep.measure(batch_size):
             break
         tools.progress.advance("batch sizes measured", done, len(batch_sizes))
     run = _recorded(tools, description)
-    if run is None:
-        raise WorkloadError("No batch size was asked for that is within the training split.")
+    assert run is not None
     if all(row.outcome is MeasurementOutcome.FAILED for row in run.measurements):
-        raise WorkloadError(f"No batch size could be trained. {run.measurements[0].detail}")
+        raise WorkloadError(f"No batch size could be trained. {run.measurements[0].detail.splitlines()[0]}")
     return summarize(run)
+
+
+def asked_batch_sizes(asked: BatchSizes, examples: int) -> Sequence[int]:
+    """Return the listed batch sizes, else powers of two up to the first that exceeds the data, ascending."""
+    if asked.listed:
+        for batch_size in asked.listed:
+            check_batch_size(batch_size, examples)
+        return sorted(set(asked.listed))
+    first = max(0, asked.minimum - 1).bit_length()
+    last = min(asked.maximum or 2 * examples, 1 << examples.bit_length()).bit_length()
+    powers = [1 << power for power in range(first, last)]
+    if not powers:
+        raise WorkloadError(
+            f"There is no power of two from {asked.minimum:,} to {asked.maximum or examples:,}, which the "
+            f"{examples:,} training examples allow. Name batch sizes with --batch-sizes."
+        )
+    return powers
+
+
+def check_batch_size(batch_size: int, examples: int) -> None:
+    """Raise :class:`~advisor.errors.WorkloadError` where ``examples`` cannot fill one batch."""
+    if not 1 <= batch_size <= examples:
+        raise WorkloadError(
+            f"Batch size {batch_size} cannot be trained: the training split has {examples:,} examples. "
+            f"Name batch sizes from 1 to {examples}."
+        )
 
 
 def _recorded(tools: Tools, description: WorkloadDescription) -> MeasurementRun | None:
@@ -59,29 +89,6 @@ def _recorded(tools: Tools, description: WorkloadDescription) -> MeasurementRun 
     return matching
 
 
-def _batch_sizes(asked: BatchSizes, examples: int) -> Iterator[int]:
-    """Yield the listed batch sizes in order, else powers of two up to the first that exceeds the data."""
-    if asked.listed:
-        yield from sorted(_checked(asked.listed, examples))
-        return
-    batch_size = 1 << max(0, asked.minimum - 1).bit_length()
-    while batch_size <= (asked.maximum or 2 * examples):
-        yield batch_size
-        if batch_size > examples:
-            return
-        batch_size *= 2
-
-
-def _checked(listed: Sequence[int], examples: int) -> Sequence[int]:
-    wrong = [batch_size for batch_size in listed if not 1 <= batch_size <= examples]
-    if wrong:
-        raise WorkloadError(
-            f"Batch size {wrong[0]} cannot be trained: the training split has {examples:,} examples. "
-            f"Name batch sizes from 1 to {examples}."
-        )
-    return listed
-
-
 class _Sweep:
     """One pass over growing batch sizes; every size is recorded as soon as it is known."""
 
@@ -91,8 +98,10 @@ class _Sweep:
         keeper: SessionKeeper,
         description: WorkloadDescription,
         request: MeasureRequest,
+        retry_memory: bool,
         recorded: MeasurementRun | None,
     ) -> None:
+        self._retry_memory = retry_memory
         self._tools, self._keeper, self._request = tools, keeper, request
         self._description = description
         self._known = {row.batch_size: row for row in recorded.measurements} if recorded else {}
@@ -100,10 +109,18 @@ class _Sweep:
     def measure(self, batch_size: int) -> bool:
         """Make sure that ``batch_size`` is known; return whether larger ones are worth trying."""
         row = self._known.get(batch_size)
-        if row is None or row.outcome in (MeasurementOutcome.FAILED, MeasurementOutcome.TIMEOUT):
+        if row is None or not self._is_final(row):
             row = self._run(batch_size)
             self._remember(row)
         return row.outcome not in (MeasurementOutcome.OUT_OF_MEMORY, MeasurementOutcome.DATASET_LIMITED)
+
+    def _is_final(self, row: BatchMeasurement) -> bool:
+        if row.outcome is MeasurementOutcome.OK:
+            precise = precise_enough(row.blocks, self._request.precision)
+            return precise or _timed_s(row.warm_up_blocks + row.blocks) >= self._request.seconds
+        if row.outcome is MeasurementOutcome.OUT_OF_MEMORY:
+            return not self._retry_memory
+        return row.outcome is MeasurementOutcome.DATASET_LIMITED
 
     def _run(self, batch_size: int) -> BatchMeasurement:
         if batch_size > self._description.training_examples:
@@ -174,4 +191,4 @@ def _outcome(error: SessionError) -> MeasurementOutcome:
 
 
 def _detail(error: SessionError) -> str:
-    return f"{error.message} {error.detail}".strip()
+    return f"{error.message}\n{error.detail}".strip()

@@ -1,26 +1,28 @@
 """``advisor recommend``: from measured time per step and tuned steps to target to one batch size."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from advisor.analysis.choice import recommend_batch_size
 from advisor.analysis.compass import Axis, Compass, start_learning_rate
 from advisor.analysis.design import from_the_middle, next_batch_size, step_limit
-from advisor.analysis.optimizers import prior, search_ranges
-from advisor.analysis.quantities import duration
+from advisor.analysis.optimizers import PRIORS, prior, search_ranges
+from advisor.analysis.quasi_random import usual_value
 from advisor.analysis.scaling import fit_scaling
-from advisor.errors import InconclusiveError, WorkloadError
+from advisor.errors import InconclusiveError, SessionError, WorkloadError
 from advisor.records.description import WorkloadDescription
 from advisor.records.measurement import Throughput
 from advisor.records.recommendation import Advice, SpendingPlan
 from advisor.records.requests import RecommendRequest
 from advisor.records.scaling import BatchSizeResult, ScalingFit, SearchUncertainty
-from advisor.records.search_space import Float, Scale
-from advisor.records.trials import Study, StudyKind, Trial
-from advisor.workflows.measure import ensure_measured
-from advisor.workflows.spending import planned, spent
-from advisor.workflows.steps_to_target import BatchSizeSearch, required_target
+from advisor.records.search_space import Distribution, Float, Scale
+from advisor.records.target import Target
+from advisor.records.trials import Study, StudyKind, Trial, study_name
+from advisor.workflows.measure import asked_batch_sizes, ensure_measured
+from advisor.workflows.spending import planned, spending_sentence, spent, trial_s
+from advisor.workflows.steps_to_target import FALLBACKS, BatchSizeSearch
+from advisor.workflows.studies import required_target
 from advisor.workflows.tools import SessionKeeper, Tools
 
 MOST_BATCH_SIZES = 7
@@ -31,13 +33,16 @@ BEYOND_SATURATION = 4
 """The curve is explored up to this multiple of the saturation batch size, which bounds the advice itself."""
 HOPELESS_BATCH_SIZES = 2
 """Where none of so many batch sizes reached the target, no other is tried."""
-SMALLEST_START = 1e-4
-"""Where the search of a hyperparameter starts whose default is 0, such as weight decay."""
-AIM_DRAWS = 50
+BEND_DRAWS = 20
+"""The bend is wanted without its interval while the search goes on."""
 DRAWS = 400
 WIDE_STRIDES = (2.0, 1.0, 0.5)
 NEAR_STRIDES = (1.0, 0.5)
 """In doublings: a factor of 4, then 2, then the square root of 2, within which the optimum is bracketed."""
+
+
+Note = Callable[[BatchSizeResult, Target], str]
+"""Says in words what the search at one batch size found, for the dashboard."""
 
 
 def plan(tools: Tools, request: RecommendRequest) -> SpendingPlan:
@@ -46,14 +51,14 @@ def plan(tools: Tools, request: RecommendRequest) -> SpendingPlan:
         return _Recommending(tools, keeper, request).spending
 
 
-def recommend(tools: Tools, request: RecommendRequest) -> Advice:
+def recommend(tools: Tools, request: RecommendRequest, note: Note) -> Advice:
     """Find the batch size to use.
 
     Raises :class:`~advisor.errors.WorkloadError` where the workload has no target or already meets it, and
     :class:`~advisor.errors.InconclusiveError` where no batch size reached the target.
     """
     with SessionKeeper(tools.sessions) as keeper:
-        return _Recommending(tools, keeper, request).run()
+        return _Recommending(tools, keeper, request).run(note)
 
 
 class _Recommending:
@@ -64,30 +69,52 @@ class _Recommending:
         self._description = keeper.session().describe()
         tools.store.save_description(self._description)
         _check_target(self._description)
-        _check_tunable(self._description, request.tune)
+        self._tuned = tuned_names(self._description, request.tune)
         measure = replace(request.measure, batch_sizes=request.batch_sizes)
         self._throughput = ensure_measured(tools, keeper, self._description, measure)
-        self._candidates = _candidates(self._throughput, request)
+        self._candidates = _candidates(self._throughput, request, self._description)
         self._results: dict[int, BatchSizeResult] = {}
-
-        if not self._candidates:
-            raise WorkloadError("None of the batch sizes asked for could be trained; see `advisor measure`.")
+        self._broken: dict[int, SessionError] = {}
 
     @property
     def spending(self) -> SpendingPlan:
-        """What the search may use."""
-        likely = self._candidates[-MOST_BATCH_SIZES:]
-        recorded = self._recorded_trials()
-        return planned(likely, self._request, self._max_examples, self._throughput, recorded)
+        """What the search may use, whichever batch sizes it comes to look at."""
 
-    def run(self) -> Advice:
+        def cost_s(batch_size: int) -> float:
+            return trial_s(batch_size, self._max_examples, self._throughput)
+
+        dearest = sorted(self._candidates, key=cost_s)[-self._most_batch_sizes :]
+        trainings = self._request.trials_per_batch_size + (1 + FALLBACKS) * self._request.seeds
+        recorded = sum(len(self._tools.store.trials(study.name)) for study in self._studies())
+        return planned(
+            sorted(dearest),
+            trainings,
+            self._max_examples,
+            self._throughput,
+            self._request.prices,
+            recorded,
+        )
+
+    def run(self, note: Note) -> Advice:
         """Look at batch sizes from the middle outwards, then narrow the critical one down."""
-        self._say_spending()
+        self._tools.progress.say(spending_sentence(self.spending))
         while (batch_size := self._next()) is not None:
-            self._results[batch_size] = self._look_at(batch_size)
-            self._say_found(self._results[batch_size])
-            self._tools.progress.advance("batch sizes", len(self._results), self._expected_batch_sizes)
+            try:
+                result = self._look_at(batch_size)
+            except SessionError as error:
+                self._leave_out(batch_size, error)
+                continue
+            self._results[batch_size] = result
+            self._say_found(result, note)
         return self._advice()
+
+    def _leave_out(self, batch_size: int, error: SessionError) -> None:
+        """Go on without a batch size that cannot be trained, unless there is no other."""
+        self._broken[batch_size] = error
+        self._candidates = [other for other in self._candidates if other != batch_size]
+        self._tools.progress.say(f"{error} Going on without batch size {batch_size:,}.")
+        if len(self._broken) > len(self._results) + 1 or not self._candidates:
+            raise error
 
     def _look_at(self, batch_size: int) -> BatchSizeResult:
         limit = step_limit(self._steps, batch_size, self._max_examples)
@@ -102,10 +129,10 @@ class _Recommending:
             return None
         if self._request.batch_sizes.listed:
             return from_the_middle(self._candidates, steps)
-        return next_batch_size(steps, self._candidates, self._aim(), MOST_BATCH_SIZES)
+        return next_batch_size(steps, self._candidates, self._bend, MOST_BATCH_SIZES)
 
-    def _aim(self) -> float | None:
-        fit = self._fit(AIM_DRAWS)
+    def _bend(self) -> float | None:
+        fit = self._fit(BEND_DRAWS)
         return fit.half_efficiency_batch_size.estimate if fit.half_efficiency_batch_size else None
 
     def _fit(self, draws: int) -> ScalingFit:
@@ -121,7 +148,7 @@ class _Recommending:
 
     def _compass(self, batch_size: int) -> Compass:
         ranges = search_ranges(self._description)
-        axes = (_axis(name, ranges[name], self._start(name, batch_size)) for name in self._request.tune)
+        axes = (_axis(name, ranges[name], self._start(name, batch_size)) for name in self._tuned)
         return Compass(tuple(axes), NEAR_STRIDES if any(self._steps.values()) else WIDE_STRIDES)
 
     def _start(self, name: str, batch_size: int) -> float:
@@ -129,18 +156,18 @@ class _Recommending:
         optima = {
             result.batch_size: float(result.best[name]) for result in self._results.values() if result.best
         }
-        default = self._description.optimizer_hyperparameters[name] or SMALLEST_START
+        range_ = search_ranges(self._description)[name]
+        usual = float(usual_value(range_, self._description.optimizer_hyperparameters.get(name)))
         if name == "learning_rate":
             exponent = prior(self._description.optimizer).learning_rate_exponent
-            return start_learning_rate(optima, batch_size, exponent, default)
-        nearest = sorted(optima, key=lambda other: abs(other.bit_length() - batch_size.bit_length()))
-        return optima[nearest[0]] if nearest else default
+            return start_learning_rate(optima, batch_size, exponent, usual)
+        nearest = sorted(optima, key=lambda other: abs(math.log(other / batch_size)))
+        return optima[nearest[0]] if nearest else usual
 
     @property
-    def _expected_batch_sizes(self) -> int:
-        if self._request.batch_sizes.listed:
-            return len(self._candidates)
-        return min(MOST_BATCH_SIZES, len(self._candidates))
+    def _most_batch_sizes(self) -> int:
+        listed = self._request.batch_sizes.listed
+        return len(self._candidates) if listed else min(MOST_BATCH_SIZES, len(self._candidates))
 
     @property
     def _steps(self) -> Mapping[int, float | None]:
@@ -151,10 +178,6 @@ class _Recommending:
         asked = self._request.max_examples_per_trial
         return asked or EPOCHS_PER_TRIAL * self._description.training_examples
 
-    def _recorded_trials(self) -> int:
-        studies = self._studies()
-        return sum(len(self._tools.store.trials(study.name)) for study in studies)
-
     def _studies(self) -> Sequence[Study]:
         return [
             study
@@ -163,17 +186,19 @@ class _Recommending:
             and study.fingerprint == self._description.fingerprint.training
         ]
 
-    def _say_spending(self) -> None:
-        most = self.spending
-        self._tools.progress.say(
-            f"At most {most.trials:,} trainings and {duration(most.seconds)} of training; usually a small "
-            "part of that, since a training ends as soon as it is slower than the best. "
-            f"{most.already_recorded_trials:,} trainings are recorded already."
-        )
-
-    def _say_found(self, result: BatchSizeResult) -> None:
+    def _say_found(self, result: BatchSizeResult, note: Note) -> None:
         found = f"{result.steps:,.1f} steps to target" if result.steps else "the target was not reached"
         self._tools.progress.say(f"Batch size {result.batch_size:,}: {found}.")
+        self._tools.progress.advance("batch sizes", len(self._results), self._most_batch_sizes)
+        name = study_name(
+            self._description.name,
+            self._description.fingerprint.training,
+            StudyKind.STEPS_TO_TARGET,
+            result.batch_size,
+        )
+        text = note(result, required_target(self._description))
+        self._tools.store.set_note(name, text)
+        self._tools.board.set_note(name, text)
 
     def _advice(self) -> Advice:
         results = tuple(self._results[batch_size] for batch_size in sorted(self._results))
@@ -191,6 +216,10 @@ class _Recommending:
             self._request.seed,
             self._request.workload_argument,
         )
+        if recommendation and self._broken:
+            left_out = ", ".join(f"{batch_size:,}" for batch_size in self._broken)
+            caveat = f"Batch size {left_out} could not be trained and was left out."
+            recommendation = replace(recommendation, caveats=(*recommendation.caveats, caveat))
         advice = Advice(
             self._description,
             self._throughput,
@@ -206,14 +235,20 @@ class _Recommending:
         return advice
 
 
-def _candidates(throughput: Throughput, request: RecommendRequest) -> Sequence[int]:
-    """Return the batch sizes that ran and were asked for, up to a little beyond saturation, ascending."""
-    asked = request.batch_sizes
-    ran = [row.batch_size for row in throughput.table if row.time_per_step_s is not None]
-    if asked.listed:
-        return [batch_size for batch_size in ran if batch_size in asked.listed]
-    most = min(asked.maximum or ran[-1], BEYOND_SATURATION * (throughput.saturation_batch_size or ran[-1]))
-    return [batch_size for batch_size in ran if asked.minimum <= batch_size <= most]
+def _candidates(
+    throughput: Throughput, request: RecommendRequest, description: WorkloadDescription
+) -> Sequence[int]:
+    """Return the batch sizes that were asked for and ran, up to a little beyond saturation, ascending."""
+    asked = asked_batch_sizes(request.batch_sizes, description.training_examples)
+    ran = [row.batch_size for row in throughput.table if row.time_per_step_s and row.batch_size in asked]
+    saturation = throughput.saturation_batch_size
+    if saturation is not None and not request.batch_sizes.listed:
+        ran = [batch_size for batch_size in ran if batch_size <= BEYOND_SATURATION * saturation]
+    if not ran:
+        raise WorkloadError(
+            "None of the batch sizes asked for could be trained; `advisor measure` shows why."
+        )
+    return ran
 
 
 def _axis(name: str, range_: object, start: float) -> Axis:
@@ -231,19 +266,37 @@ def _check_target(description: WorkloadDescription) -> None:
         )
 
 
-def _check_tunable(description: WorkloadDescription, names: Sequence[str]) -> None:
+def tuned_names(description: WorkloadDescription, asked: Sequence[str]) -> Sequence[str]:
+    """Return which hyperparameters are retuned at each batch size: the learning rate, then those asked for.
+
+    A learning rate that a study file fixes is left alone. Raises WorkloadError for what cannot be retuned.
+    """
     ranges = search_ranges(description)
-    usable = [
-        name
-        for name, range_ in ranges.items()
-        if range_.__class__ is Float and range_.scale is not Scale.LINEAR
-    ]
-    unusable = [name for name in names if name not in usable]
-    if unusable:
+    usable = [name for name, range_ in ranges.items() if _is_on_log_axis(range_)]
+    if "learning_rate" not in ranges and description.optimizer not in PRIORS:
         raise WorkloadError(
-            f"{unusable[0]!r} cannot be retuned at each batch size with optimizer "
-            f"{description.optimizer!r}; choose among {', '.join(usable) or 'nothing'}."
+            f"The optimizer of {description.name} does not take a constant learning rate from "
+            "hp.learning_rate, so that it cannot be retuned at each batch size; a schedule would also tie "
+            "the steps to the planned length. Use hp.learning_rate as it is, or name an optimizer such as "
+            "'nesterov'."
         )
+    for name in asked:
+        if name in ranges and name not in usable:
+            raise WorkloadError(
+                f'{name!r} can only be retuned at each batch size on a log scale: give it scale = "log" '
+                "(log=True), or tune it afterwards with `advisor tune`."
+            )
+        if name not in ranges and name != "learning_rate":
+            raise WorkloadError(
+                f"{name!r} cannot be retuned at each batch size with optimizer {description.optimizer!r}; "
+                f"choose among {', '.join(usable)}."
+            )
+    wanted = dict.fromkeys(("learning_rate", *asked))
+    return [name for name in wanted if name in usable]
+
+
+def _is_on_log_axis(range_: Distribution) -> bool:
+    return isinstance(range_, Float) and range_.scale is not Scale.LINEAR
 
 
 def _nothing_reached(description: WorkloadDescription, studies: Sequence[tuple[int, Sequence[Trial]]]) -> str:

@@ -1,5 +1,7 @@
 """``advisor report``: everything known about a workload, from the store alone."""
 
+from collections.abc import Iterator
+
 from advisor.analysis.optimizers import search_ranges
 from advisor.analysis.throughput import summarize
 from advisor.errors import WorkloadError
@@ -23,7 +25,7 @@ def report(store: Store, workload: str | None) -> Report:
         throughput=throughput,
         advice=advice,
         studies=studies,
-        notes=_notes(description, throughput, advice),
+        notes=(*_stale(description, throughput, advice), *_studies_notes(store, description, advice)),
         next=_next(throughput, advice, studies),
     )
 
@@ -42,8 +44,12 @@ def _description(store: Store, workload: str | None) -> WorkloadDescription:
 
 
 def _throughput(store: Store, description: WorkloadDescription) -> Throughput | None:
+    """Return the sweep of the present configuration, else the newest."""
     runs = store.latest_measurements(description.name)
-    return summarize(runs[0]) if runs else None
+    timing = description.fingerprint.timing
+    return (
+        summarize(next((run for run in runs if run.fingerprint.timing == timing), runs[0])) if runs else None
+    )
 
 
 def _studies(store: Store, description: WorkloadDescription) -> tuple[TuningResult, ...]:
@@ -53,7 +59,7 @@ def _studies(store: Store, description: WorkloadDescription) -> tuple[TuningResu
     return tuple(tuning_result(study, space, store.trials(study.name)) for study in tuned)
 
 
-def _notes(
+def _stale(
     description: WorkloadDescription, throughput: Throughput | None, advice: Advice | None
 ) -> tuple[str, ...]:
     notes = []
@@ -67,9 +73,23 @@ def _notes(
     return tuple(notes)
 
 
+def _studies_notes(store: Store, description: WorkloadDescription, advice: Advice | None) -> Iterator[str]:
+    studies = store.studies(description.name)
+    earlier = [study for study in studies if study.fingerprint != description.fingerprint.training]
+    if earlier:
+        yield f"{len(earlier)} studies belong to earlier versions of the workload or its target."
+    searched = [
+        study for study in studies if study not in earlier and study.kind is StudyKind.STEPS_TO_TARGET
+    ]
+    trainings = sum(len(store.trials(study.name)) for study in searched) if advice is None else 0
+    if trainings:
+        sizes = ", ".join(f"{study.batch_size:,}" for study in searched)
+        yield f"{trainings} trainings are recorded at batch sizes {sizes}, which no advice rests on yet."
+
+
 def _next(throughput: Throughput | None, advice: Advice | None, studies: tuple[TuningResult, ...]) -> str:
     if throughput is None:
         return "advisor measure"
     if advice is None or advice.recommendation is None:
         return "advisor recommend"
-    return "advisor dashboard" if studies else f"advisor tune --batch {advice.recommendation.batch_size}"
+    return "advisor dashboard" if studies else advice.recommendation.next

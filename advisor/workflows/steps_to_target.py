@@ -8,24 +8,22 @@ from advisor.analysis.compass import Compass, Offsets, Rank, Score
 from advisor.analysis.curves import crossing, evaluation_steps
 from advisor.analysis.fresh_seeds import steps_interval
 from advisor.analysis.optimizers import prior
-from advisor.errors import WorkloadError
+from advisor.errors import SessionError
 from advisor.records.description import WorkloadDescription
 from advisor.records.requests import RecommendRequest
 from advisor.records.scaling import BatchSizeResult, Crossing, Observation
 from advisor.records.search_space import HyperparameterValue
-from advisor.records.target import Target
 from advisor.records.trials import (
     CurvePoint,
-    Study,
     StudyKind,
     Trial,
     TrialPlan,
     TrialPurpose,
     TrialState,
-    study_name,
 )
+from advisor.workflows.studies import open_study, required_target
 from advisor.workflows.tools import SessionKeeper, Tools
-from advisor.workflows.trial import Ending, TrialRunner, stop_if_broken
+from advisor.workflows.trial import Ending, TrialRunner
 
 LOOK_RATIO = 1.05
 """Each evaluation comes this much later than the last, so every batch size has equal chances to be caught."""
@@ -64,9 +62,17 @@ class BatchSizeSearch:
     ) -> None:
         self._tools, self._request, self._limit = tools, request, step_limit
         self._target = required_target(description)
-        self._study = _open_study(tools, description, request, batch_size)
+        self._study = open_study(
+            tools,
+            description,
+            StudyKind.STEPS_TO_TARGET,
+            batch_size,
+            {"look_ratio": LOOK_RATIO},
+            request.provenance,
+        )
+        # The usual ranges and not the user's: the search is directed, so those may change between runs.
+        tools.board.open(self._study, prior(description.optimizer).space, request.seed)
         self._runner = TrialRunner(tools.store, keeper, self._study)
-        self._recorded = list(tools.store.trials(self._study.name))
         self._used: dict[int, Trial] = {}
 
     def run(self, compass: Compass) -> BatchSizeResult:
@@ -110,23 +116,39 @@ class BatchSizeSearch:
     def _score(self, trial: Trial, found: Crossing) -> Score:
         if found.steps is not None:
             return Score(Rank.REACHED, found.steps)
-        if trial.state is not TrialState.COMPLETE or not trial.curve:
+        if trial.state is TrialState.INFEASIBLE:
             return Score(Rank.INFEASIBLE, float(trial.plan.hyperparameters.get("learning_rate", 0.0)))
-        values = [point.metrics[self._target.metric] for point in trial.curve]
-        return Score(Rank.TOO_SLOW, min(abs(value - self._target.value) for value in values))
+        metric, last = self._target.metric, trial.curve[-1]
+        missing = (abs(point.metrics[metric] - self._target.value) for point in trial.curve)
+        loss = last.training_loss
+        return Score(
+            Rank.TOO_SLOW,
+            min(filter(math.isfinite, missing), default=math.inf),
+            loss if loss is not None and math.isfinite(loss) else math.inf,
+        )
 
     def _trial(self, plan: TrialPlan) -> Trial:
-        trial = self._known(plan) or self._run(plan)
+        """Return a recorded trial that answers ``plan``, or run it; a session that failed gets one more try.
+
+        Raises :class:`~advisor.errors.SessionError` where that fails too.
+        """
+        recorded = self._tools.store.trials(self._study.name)
+        known = next((trial for trial in recorded if self._answers(trial, plan)), None)
+        number = recorded[-1].number + 1 if recorded else 0
+        trial = known or self._run(number, plan)
+        if trial.state is TrialState.FAILED:
+            trial = self._run(number + 1, plan)
+        if trial.state is TrialState.FAILED:
+            raise SessionError(
+                f"Training at batch size {self._study.batch_size:,} failed twice. {trial.reason}"
+            )
         self._used[trial.number] = trial
         return trial
 
-    def _known(self, plan: TrialPlan) -> Trial | None:
-        """Return a recorded trial that answers ``plan``: the same values and seed, run far enough."""
-        for trial in self._recorded:
-            same = (trial.plan.hyperparameters, trial.plan.seed) == (plan.hyperparameters, plan.seed)
-            if same and trial.plan.purpose is plan.purpose and self._far_enough(trial, plan):
-                return trial
-        return None
+    def _answers(self, trial: Trial, plan: TrialPlan) -> bool:
+        """Return whether a recorded trial had the same values and seed, and ran far enough."""
+        same = (trial.plan.hyperparameters, trial.plan.seed) == (plan.hyperparameters, plan.seed)
+        return same and trial.plan.purpose is plan.purpose and self._far_enough(trial, plan)
 
     def _far_enough(self, trial: Trial, plan: TrialPlan) -> bool:
         if trial.state is TrialState.INFEASIBLE:
@@ -134,14 +156,10 @@ class BatchSizeSearch:
         reached = crossing(trial.curve, self._target).steps is not None
         return trial.state is TrialState.COMPLETE and (reached or trial.steps >= plan.max_steps)
 
-    def _run(self, plan: TrialPlan) -> Trial:
-        number = len(self._recorded)
+    def _run(self, number: int, plan: TrialPlan) -> Trial:
         self._tell(plan)
         trial = self._runner.run(number, plan, evaluation_steps(plan.max_steps, LOOK_RATIO), self._watch)
-        self._recorded.append(trial)
-        steps = crossing(trial.curve, self._target).steps
-        self._tools.board.add(self._study.name, trial, steps)
-        stop_if_broken(self._recorded)
+        self._tools.board.add(self._study.name, trial, crossing(trial.curve, self._target).steps)
         return trial
 
     def _watch(self, curve: Sequence[CurvePoint]) -> Ending | None:
@@ -161,7 +179,7 @@ class BatchSizeSearch:
         self, compass: Compass, scores: Mapping[Offsets, Score], measured: Measured | None
     ) -> BatchSizeResult:
         crossings = measured.crossings if measured else (Crossing(None, float(self._limit), None),)
-        slack = compass.log_slack(scores)
+        slack = compass.log_slack(measured.point, scores) if measured else 0.0
         interval = steps_interval(crossings, slack)
         batch_size = self._study.batch_size
         return BatchSizeResult(
@@ -176,16 +194,6 @@ class BatchSizeSearch:
             censored=interval is None,
             log_slack=slack,
         )
-
-
-def required_target(description: WorkloadDescription) -> Target:
-    """Return the workload's target; without one there is nothing to count steps to."""
-    if description.target is None:
-        raise WorkloadError(
-            f"Workload {description.name!r} has no target. Give it one, such as "
-            'target=Target("loss", at_most=0.1); its metrics are ' + ", ".join(description.metrics) + "."
-        )
-    return description.target
 
 
 def _ranked(scores: Mapping[Offsets, Score]) -> list[Offsets]:
@@ -203,28 +211,3 @@ def _gentler_first(points: Sequence[Offsets], than: Offsets) -> list[Offsets]:
     been stopped for being slower than that one, and not for being unable to reach the target.
     """
     return sorted(points, key=lambda point: (point[:1] >= than[:1], math.dist(point, than)))
-
-
-def _open_study(
-    tools: Tools, description: WorkloadDescription, request: RecommendRequest, batch_size: int
-) -> Study:
-    study = tools.store.open_study(
-        Study(
-            name=study_name(
-                description.name, description.fingerprint.training, StudyKind.STEPS_TO_TARGET, batch_size
-            ),
-            kind=StudyKind.STEPS_TO_TARGET,
-            workload=description.name,
-            fingerprint=description.fingerprint.training,
-            batch_size=batch_size,
-            target=required_target(description),
-            configuration=description.configuration,
-            settings={"look_ratio": LOOK_RATIO},
-            command=request.provenance.command,
-            revision=request.provenance.revision,
-            uncommitted_diff=request.provenance.uncommitted_diff,
-        )
-    )
-    # The usual ranges and not the user's: the search is directed, so that those may change between runs.
-    tools.board.open(study, prior(description.optimizer).space, request.seed)
-    return study

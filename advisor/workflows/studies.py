@@ -1,14 +1,19 @@
 """What the recorded trials of a study amount to."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from advisor.analysis.curves import best_point
 from advisor.analysis.tuning_health import health_checks
+from advisor.errors import WorkloadError
+from advisor.records.description import WorkloadDescription
+from advisor.records.requests import Provenance
 from advisor.records.search_space import SearchSpace
-from advisor.records.trials import Study, Trial, TrialState
+from advisor.records.target import Target
+from advisor.records.trials import Study, StudyKind, Trial, TrialState, study_name
 from advisor.records.tuning import BestTrial, TuningResult
 from advisor.workflows.spending import spent
+from advisor.workflows.tools import Tools
 
 
 def tuning_result(study: Study, space: SearchSpace, trials: Sequence[Trial]) -> TuningResult:
@@ -25,6 +30,43 @@ def tuning_result(study: Study, space: SearchSpace, trials: Sequence[Trial]) -> 
         spent=spent([(study.batch_size, trials)]),
         next="advisor report" if best else "advisor recommend",
     )
+
+
+def open_study(
+    tools: Tools,
+    description: WorkloadDescription,
+    kind: StudyKind,
+    batch_size: int,
+    settings: Mapping[str, object],
+    provenance: Provenance,
+) -> Study:
+    """Return the recorded study of that kind at ``batch_size``, recording it where there is none."""
+    training = description.fingerprint.training
+    return tools.store.open_study(
+        Study(
+            name=study_name(description.name, training, kind, batch_size),
+            kind=kind,
+            workload=description.name,
+            fingerprint=training,
+            batch_size=batch_size,
+            target=required_target(description),
+            configuration=description.configuration,
+            settings=settings,
+            command=provenance.command,
+            revision=provenance.revision,
+            uncommitted_diff=provenance.uncommitted_diff,
+        )
+    )
+
+
+def required_target(description: WorkloadDescription) -> Target:
+    """Return the workload's target; without one there is nothing to count steps to."""
+    if description.target is None:
+        raise WorkloadError(
+            f"Workload {description.name!r} has no target. Give it one, such as "
+            'target=Target("loss", at_most=0.1); its metrics are ' + ", ".join(description.metrics) + "."
+        )
+    return description.target
 
 
 def best_trial(study: Study, trials: Sequence[Trial]) -> BestTrial | None:

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from advisor.analysis.curves import diverged
-from advisor.errors import SessionError
+from advisor.errors import AdvisorError, SessionError
+from advisor.records.session import BlockTiming
 from advisor.records.trials import CurvePoint, Study, Trial, TrialPlan, TrialState
 from advisor.workflows.ports import Store, TrainingSession
 from advisor.workflows.tools import SessionKeeper
 
-FAILURES_IN_A_ROW = 2
+SECONDS_PER_CALL = 60.0
+"""Longest training that one call to a session should take."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,10 @@ class TrialRunner:
             ending = self._follow(number, plan, looks, watch, curve)
         except SessionError as error:
             self.keeper.drop()
-            ending = Ending(TrialState.FAILED, f"{error.message} {error.detail}".strip())
+            ending = Ending(TrialState.FAILED, error.message)
+        except AdvisorError as error:
+            self.store.finish_trial(self.study.name, number, TrialState.FAILED, str(error))
+            raise
         except BaseException:
             self.store.finish_trial(self.study.name, number, TrialState.INTERRUPTED, "interrupted")
             raise
@@ -56,7 +61,7 @@ class TrialRunner:
         session = self.keeper.session()
         session.reset(self.study.batch_size, plan.hyperparameters, plan.seed)
         for step in looks:
-            curve.append(_look(session, step - (curve[-1].step if curve else 0), step))
+            curve.append(_look(session, step, curve))
             self.store.record_point(self.study.name, number, curve[-1])
             if diverged(curve):
                 return Ending(TrialState.INFEASIBLE, f"training diverged by step {step:,}")
@@ -66,17 +71,24 @@ class TrialRunner:
         return Ending(TrialState.COMPLETE, f"trained all {plan.max_steps:,} steps")
 
 
-def stop_if_broken(trials: Sequence[Trial]) -> None:
-    """Raise :class:`~advisor.errors.SessionError` where the last trials all failed: more would fail too."""
-    last = trials[-FAILURES_IN_A_ROW:]
-    if len(last) == FAILURES_IN_A_ROW and all(trial.state is TrialState.FAILED for trial in last):
-        raise SessionError(
-            f"Training at batch size {last[-1].batch_size:,} failed {len(last)} times in a row. "
-            f"{last[-1].reason}"
-        )
-
-
-def _look(session: TrainingSession, steps: int, step: int) -> CurvePoint:
-    block = session.train(steps)
+def _look(session: TrainingSession, step: int, curve: Sequence[CurvePoint]) -> CurvePoint:
+    block = _train(session, step - (curve[-1].step if curve else 0), curve)
     evaluation = session.evaluate("validation")
     return CurvePoint(step, evaluation.metrics, block.training_loss, block.seconds, evaluation.seconds)
+
+
+def _train(session: TrainingSession, steps: int, curve: Sequence[CurvePoint]) -> BlockTiming:
+    """Take ``steps`` steps, in calls that stay short however long a step takes, so that a hang is seen."""
+    blocks: list[BlockTiming] = []
+    so_far_s = sum(point.train_s for point in curve)
+    left, piece = steps, _steps_per_call(so_far_s, curve[-1].step) if curve else 1
+    while left > 0:
+        blocks.append(session.train(min(left, piece)))
+        left -= blocks[-1].steps
+        piece = min(10 * piece, _steps_per_call(blocks[-1].seconds, blocks[-1].steps))
+    loss = sum(block.steps * block.training_loss for block in blocks) / steps
+    return BlockTiming(steps, sum(block.seconds for block in blocks), loss)
+
+
+def _steps_per_call(seconds: float, steps: int) -> int:
+    return max(1, round(SECONDS_PER_CALL * steps / max(seconds, 1e-9)))

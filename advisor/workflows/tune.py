@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from advisor.analysis.curves import best_point
 from advisor.analysis.optimizers import search_ranges
 from advisor.analysis.quasi_random import number_of_points, quasi_random_point, usual_value, window
-from advisor.errors import StorageError, WorkloadError
+from advisor.errors import SessionError, WorkloadError
 from advisor.records.description import WorkloadDescription
 from advisor.records.requests import TuneRequest
 from advisor.records.scaling import BatchSizeResult
@@ -23,13 +22,12 @@ from advisor.records.trials import (
     TrialPlan,
     TrialPurpose,
     TrialState,
-    study_name,
 )
 from advisor.records.tuning import TuningResult
-from advisor.workflows.steps_to_target import required_target
-from advisor.workflows.studies import best_trial, tuning_result
+from advisor.workflows.measure import check_batch_size
+from advisor.workflows.studies import best_trial, open_study, tuning_result
 from advisor.workflows.tools import SessionKeeper, Tools
-from advisor.workflows.trial import TrialRunner, Watch, stop_if_broken
+from advisor.workflows.trial import TrialRunner, Watch
 
 EPOCHS = 20
 """Length of a trial where nothing is known of the steps that the target takes."""
@@ -37,6 +35,8 @@ TIMES_STEPS_TO_TARGET = 3
 """Length of a trial as a multiple of the known steps to target: room to go beyond it."""
 LOOKS = 25
 """Evaluations of one trial, at regular intervals of steps."""
+FAILURES_IN_A_ROW = 3
+COUNTED = (TrialState.COMPLETE, TrialState.INFEASIBLE, TrialState.FAILED)
 EXPLORED_SHARE = 0.5
 """Share of the trials that is quasi-random; the rest exploits what they found."""
 
@@ -51,17 +51,8 @@ def tune(tools: Tools, request: TuneRequest, artifacts: Path) -> TuningResult:
     with SessionKeeper(tools.sessions) as keeper:
         description = keeper.session().describe()
         tools.store.save_description(description)
-        check_batch_size(description, request.batch_size)
+        check_batch_size(request.batch_size, description.training_examples)
         return _Tuning(tools, keeper, description, request, artifacts).run()
-
-
-def check_batch_size(description: WorkloadDescription, batch_size: int) -> None:
-    """Raise :class:`~advisor.errors.WorkloadError` where the training split cannot fill one batch."""
-    if not 1 <= batch_size <= description.training_examples:
-        raise WorkloadError(
-            f"Batch size {batch_size} cannot be trained: the training split has "
-            f"{description.training_examples:,} examples. Choose 1 to {description.training_examples}."
-        )
 
 
 class _Tuning:
@@ -84,22 +75,26 @@ class _Tuning:
         self._runner = TrialRunner(tools.store, keeper, self._study)
         self._artifacts = artifacts
         self._trials = list(tools.store.trials(self._study.name))
-        self._end_interrupted()
+        self._tell_the_board()
 
     def run(self) -> TuningResult:
         """Run what is missing of the trials that were asked for."""
         while len(self._ended()) < self._request.trials and not self._exhausted():
             self._run_one()
             self._tools.progress.advance("trials", len(self._ended()), self._request.trials)
-            stop_if_broken(self._trials)
+            self._stop_if_broken()
         return tuning_result(self._study, self._space, self._trials)
 
-    def _end_interrupted(self) -> None:
-        """End on the board what a killed run left running there; it may have been ended already."""
+    def _tell_the_board(self) -> None:
+        """End on the board what a killed run left running there."""
         for trial in self._trials:
-            if trial.state is TrialState.INTERRUPTED:
-                with suppress(StorageError):
-                    self._tools.board.tell(self._study.name, trial.number, trial.state, None, trial.reason)
+            if trial.state is not TrialState.RUNNING:
+                self._tell(trial)
+
+    def _tell(self, trial: Trial) -> None:
+        best = best_point(trial.curve, self._study.target)
+        value = best.metrics[self._study.target.metric] if best else None
+        self._tools.board.tell(self._study.name, trial.number, trial.state, value, trial.reason)
 
     @property
     def _max_steps(self) -> int:
@@ -108,9 +103,8 @@ class _Tuning:
         return steps
 
     def _ended(self) -> Sequence[Trial]:
-        return [
-            trial for trial in self._trials if trial.state in (TrialState.COMPLETE, TrialState.INFEASIBLE)
-        ]
+        """Trials that count: a failed one too, so that the search goes on to other points."""
+        return [trial for trial in self._trials if trial.state in COUNTED]
 
     def _exhausted(self) -> bool:
         different = {tuple(sorted(trial.plan.hyperparameters.items())) for trial in self._ended()}
@@ -122,13 +116,21 @@ class _Tuning:
         try:
             trial = self._runner.run(number, plan, looks(self._max_steps), self._watch(number))
         except BaseException:
+            self._checkpoint(number).unlink(missing_ok=True)
             self._tools.board.tell(self._study.name, number, TrialState.INTERRUPTED, None, "interrupted")
             raise
         self._trials.append(trial)
-        best = best_point(trial.curve, self._study.target)
-        value = best.metrics[self._study.target.metric] if best else None
-        self._tools.board.tell(self._study.name, number, trial.state, value, trial.reason)
+        self._tell(trial)
         self._keep_best_checkpoint()
+
+    def _stop_if_broken(self) -> None:
+        """Raise SessionError where the last trials all failed: more would fail too."""
+        last = self._ended()[-FAILURES_IN_A_ROW:]
+        if len(last) == FAILURES_IN_A_ROW and all(trial.state is TrialState.FAILED for trial in last):
+            raise SessionError(
+                f"The last {len(last)} trials at batch size {self._study.batch_size:,} failed. "
+                f"{last[-1].reason}"
+            )
 
     def _watch(self, number: int) -> Watch:
         """Show each evaluation on the board, and save the model whenever it is the trial's best so far."""
@@ -139,9 +141,7 @@ class _Tuning:
                 self._study.name, number, curve[-1].step, curve[-1].metrics[target.metric]
             )
             if best_point(curve, target) is curve[-1]:
-                path = self._checkpoint(number)
-                path.parent.mkdir(parents=True, exist_ok=True)
-                self._keeper.session().save(path)
+                self._keeper.session().save(self._checkpoint(number))
 
         return watch
 
@@ -150,17 +150,21 @@ class _Tuning:
 
     def _keep_best_checkpoint(self) -> None:
         """Keep one checkpoint, the study's best: disk use does not grow with the number of trials."""
+        last = self._trials[-1]
+        path = self._checkpoint(last.number)
         best = best_trial(self._study, self._trials)
-        for index, other in enumerate(self._trials):
-            path = self._checkpoint(other.number)
-            kept = str(path.resolve()) if best and other.number == best.number and path.exists() else None
-            if kept is None:
-                path.unlink(missing_ok=True)
-            if kept != other.checkpoint:
-                self._tools.store.finish_trial(
-                    self._study.name, other.number, other.state, other.reason, kept
-                )
-                self._trials[index] = replace(other, checkpoint=kept)
+        if best is None or best.number != last.number:
+            path.unlink(missing_ok=True)
+            return
+        for trial in self._trials[:-1]:
+            if trial.checkpoint:
+                Path(trial.checkpoint).unlink(missing_ok=True)
+                self._set_checkpoint(trial, None)
+        self._set_checkpoint(last, str(path.resolve()))
+
+    def _set_checkpoint(self, trial: Trial, checkpoint: str | None) -> None:
+        self._tools.store.finish_trial(self._study.name, trial.number, trial.state, trial.reason, checkpoint)
+        self._trials[self._trials.index(trial)] = replace(trial, checkpoint=checkpoint)
 
     def _propose(self) -> tuple[int, Values]:
         index = len(self._ended())
@@ -215,22 +219,8 @@ def _max_train_steps(tools: Tools, description: WorkloadDescription, request: Tu
 
 
 def _open_study(tools: Tools, description: WorkloadDescription, request: TuneRequest) -> Study:
-    training = description.fingerprint.training
-    study = tools.store.open_study(
-        Study(
-            name=study_name(description.name, training, StudyKind.TUNE, request.batch_size),
-            kind=StudyKind.TUNE,
-            workload=description.name,
-            fingerprint=training,
-            batch_size=request.batch_size,
-            target=required_target(description),
-            configuration=description.configuration,
-            settings={"max_train_steps": _max_train_steps(tools, description, request)},
-            command=request.provenance.command,
-            revision=request.provenance.revision,
-            uncommitted_diff=request.provenance.uncommitted_diff,
-        )
-    )
+    settings = {"max_train_steps": _max_train_steps(tools, description, request)}
+    study = open_study(tools, description, StudyKind.TUNE, request.batch_size, settings, request.provenance)
     recorded = study.settings["max_train_steps"]
     if request.max_train_steps not in (None, recorded):
         raise WorkloadError(

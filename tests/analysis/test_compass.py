@@ -110,7 +110,28 @@ def test_slack_is_the_vertex_of_the_parabola() -> None:
     compass = rate_search(1.0, (0.5,))
     curve = {offset: math.exp((offset - 0.1) ** 2) for offset in (-0.5, 0.0, 0.5)}
     scores = {(offset,): Score(Rank.REACHED, value) for offset, value in curve.items()}
-    assert compass.log_slack(scores) == pytest.approx(0.01)
+    assert compass.log_slack((0.0,), scores) == pytest.approx(0.01)
+
+
+def test_slack_counts_what_was_stopped_or_never_tried() -> None:
+    compass = rate_search(1.0, (1.0, 0.5))
+    best = {(0.0,): Score(Rank.REACHED, 100.0)}
+    assert compass.log_slack((0.0,), best) == pytest.approx(math.log(2))
+    slower, diverged = Score(Rank.TOO_SLOW, 0.1), Score(Rank.INFEASIBLE, 2.0)
+    assert compass.log_slack((0.0,), {**best, (0.5,): slower}) == pytest.approx(math.log(2))
+    assert compass.log_slack((0.0,), {**best, (0.5,): slower, (-0.5,): slower}) == 0
+    cliff = compass.log_slack((0.0,), {**best, (0.5,): diverged, (-0.5,): slower})
+    assert 0 < cliff < 0.1
+
+
+def test_equal_results_are_told_apart_by_the_training_loss() -> None:
+    def score(rate: float) -> Score:
+        return Score(Rank.REACHED, 9.0) if rate > 10 else Score(Rank.TOO_SLOW, 0.3, 2.3 - 0.001 * rate)
+
+    compass, scores = rate_search(1e-2), dict[Offsets, Score]()
+    while (point := compass.propose(scores)) is not None:
+        scores[point] = score(compass.values(point)["learning_rate"])
+    assert scores[best_offsets(scores)].rank is Rank.REACHED
 
 
 @given(

@@ -5,11 +5,15 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from advisor.records.recommendation import Advice
+from advisor.records.requests import RecommendRequest
 from advisor.records.search_space import HyperparameterValue
 from advisor.records.session import BlockTiming, Preparation
+from advisor.reporting.note import search_note
 from advisor.reporting.progress import QuietProgress
 from advisor.training.quadratic_session import QuadraticSession, QuadraticSessions, QuadraticSettings
 from advisor.workflows.ports import SessionFactory, TrainingSession
+from advisor.workflows.recommend import recommend as workflow
 from advisor.workflows.tools import Tools
 from tests.fakes.memory_board import MemoryBoard
 from tests.fakes.memory_store import MemoryStore
@@ -65,6 +69,11 @@ class WatchedSessions:
 def tools_for(sessions: SessionFactory, store: MemoryStore | None = None) -> Tools:
     """Return tools with a memory of their own unless one is given."""
     return Tools(sessions, store or MemoryStore(), MemoryBoard(), Heard())
+
+
+def recommend(tools: Tools, request: RecommendRequest) -> Advice:
+    """Recommend as the command does."""
+    return workflow(tools, request, search_note)
 
 
 def said(tools: Tools) -> Sequence[str]:

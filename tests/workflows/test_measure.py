@@ -5,12 +5,27 @@ import pytest
 from advisor.errors import OutOfMemoryError, SessionError, SessionTimeoutError, WorkloadError
 from advisor.records.measurement import MeasurementOutcome
 from advisor.records.requests import BatchSizes, MeasureRequest
+from advisor.records.session import BlockTiming
 from advisor.training.quadratic_session import QuadraticSessions, QuadraticSettings
 from advisor.workflows.measure import measure
+from advisor.workflows.ports import TrainingSession
 from advisor.workflows.tools import Tools
-from tests.workflows.conftest import WatchedSessions, said, tools_for
+from tests.workflows.conftest import WatchedSession, WatchedSessions, said, tools_for
 
 SETTINGS = QuadraticSettings(training_examples=1000)
+
+
+class UnsteadySession(WatchedSession):
+    """Every other block takes three times as long."""
+
+    def train(self, steps: int) -> BlockTiming:
+        block = super().train(steps)
+        return replace(block, seconds=block.seconds * (1 + 2 * (self._count[0] % 2)))
+
+
+class UnsteadySessions(WatchedSessions):
+    def open(self) -> TrainingSession:
+        return UnsteadySession(self.settings, self.before, self.calls)
 
 
 def test_the_time_per_step_is_the_model_s(quadratic: Tools) -> None:
@@ -99,3 +114,25 @@ def test_a_listed_batch_size_outside_the_data_is_refused(batch_size: int) -> Non
     request = MeasureRequest(BatchSizes(listed=(4, batch_size)))
     with pytest.raises(WorkloadError, match=f"Batch size {batch_size} cannot be trained.*1,000"):
         measure(tools_for(QuadraticSessions(SETTINGS)), request)
+
+
+def test_an_imprecise_measurement_is_done_again_for_longer() -> None:
+    sessions = UnsteadySessions(replace(SETTINGS, fixed_s=0.05))
+    tools = tools_for(sessions)
+    short = measure(tools, MeasureRequest(BatchSizes(listed=(8,)), seconds=0.1))
+    calls = sessions.calls[0]
+    longer = measure(tools, MeasureRequest(BatchSizes(listed=(8,)), seconds=2.0))
+    assert sessions.calls[0] > calls and longer.table[0].steps_timed > short.table[0].steps_timed
+
+
+def test_memory_is_tried_again_when_asked_for_measuring() -> None:
+    full = [True]
+
+    def before(batch_size: int, _call: int) -> None:
+        if batch_size == 32 and full:
+            raise OutOfMemoryError("no memory is left")
+
+    tools = tools_for(WatchedSessions(SETTINGS, before))
+    assert measure(tools, MeasureRequest()).largest_feasible_batch_size == 16
+    full.clear()
+    assert measure(tools, MeasureRequest()).largest_feasible_batch_size == 512

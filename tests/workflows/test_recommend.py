@@ -7,16 +7,18 @@ import pytest
 from advisor.analysis.quadratic import QuadraticModel, best_learning_rate
 from advisor.errors import InconclusiveError, SessionError, WorkloadError
 from advisor.records.recommendation import Advice, Objective, Prices
-from advisor.records.requests import BatchSizes, RecommendRequest
+from advisor.records.requests import BatchSizes, MeasureRequest, RecommendRequest
 from advisor.records.scaling import FitOutcome
 from advisor.records.target import Target
 from advisor.records.trials import TrialPurpose, TrialState
 from advisor.storage.store import open_store
 from advisor.training.quadratic_session import QuadraticSessions, QuadraticSettings
 from advisor.tuning.board import open_board
-from advisor.workflows.recommend import plan, recommend
+from advisor.workflows.measure import measure
+from advisor.workflows.recommend import plan, tuned_names
 from advisor.workflows.tools import Tools
-from tests.workflows.conftest import WatchedSessions, said, tools_for
+from tests.fakes.memory_board import MemoryBoard
+from tests.workflows.conftest import WatchedSessions, recommend, said, tools_for
 
 REQUEST = RecommendRequest(batch_sizes=BatchSizes(1, 4096), max_examples_per_trial=10**9)
 SHORT = replace(REQUEST, batch_sizes=BatchSizes(16, 256), seeds=1)
@@ -139,7 +141,9 @@ def test_a_session_that_fails_costs_one_trial() -> None:
     assert answer.recommendation is not None and failed
     trials = [trial for study in tools.store.studies() for trial in tools.store.trials(study.name)]
     reasons = [trial.reason for trial in trials if trial.state is TrialState.FAILED]
-    assert reasons == ["the process died exit status -11"]
+    assert reasons == ["the process died"]
+    whole = recommend(tools_for(QuadraticSessions(QuadraticSettings())), SHORT)
+    assert answer.fit == whole.fit and answer.recommendation == whole.recommendation
 
 
 def test_training_that_always_fails_is_told_and_not_tried_for_ever() -> None:
@@ -147,8 +151,19 @@ def test_training_that_always_fails_is_told_and_not_tried_for_ever() -> None:
         if number > 100:
             raise SessionError("the process died")
 
-    with pytest.raises(SessionError, match=r"failed 2 times in a row.*the process died"):
+    with pytest.raises(SessionError, match=r"failed twice.*the process died"):
         recommend(tools_for(WatchedSessions(QuadraticSettings(), before)), SHORT)
+
+
+def test_a_batch_size_that_cannot_be_trained_is_left_out_with_a_caveat() -> None:
+    def before(batch_size: int, number: int) -> None:
+        if batch_size == 64 and number > 100:
+            raise SessionError("the process died")
+
+    answer = recommend(tools_for(WatchedSessions(QuadraticSettings(), before)), SHORT)
+    assert 64 not in [result.batch_size for result in answer.results] and len(answer.results) >= 3
+    assert answer.recommendation is not None
+    assert "Batch size 64 could not be trained and was left out." in answer.recommendation.caveats
 
 
 def test_momentum_is_retuned_where_asked() -> None:
@@ -227,3 +242,54 @@ def test_real_storage_and_real_studies_give_the_same_answer(sqlite_url: str) -> 
     finally:
         store.close()
         board.close()
+
+
+def test_what_else_was_measured_changes_nothing() -> None:
+    tools = tools_for(QuadraticSessions(QuadraticSettings()))
+    measure(tools, MeasureRequest(BatchSizes(listed=(17, 18, 19, 20))))
+    answer = recommend(tools, SHORT)
+    plain = recommend(tools_for(QuadraticSessions(QuadraticSettings())), SHORT)
+    assert answer.results == plain.results
+
+
+def test_the_learning_rate_is_always_retuned_unless_it_is_fixed() -> None:
+    settings = QuadraticSettings(momentum=0.5)
+    description = QuadraticSessions(settings).open().describe()
+    assert tuned_names(description, ("momentum",)) == ["learning_rate", "momentum"]
+    assert tuned_names(description, ("learning_rate", "learning_rate")) == ["learning_rate"]
+    fixed = replace(settings, fixed=("learning_rate",))
+    assert tuned_names(QuadraticSessions(fixed).open().describe(), ("learning_rate",)) == []
+
+
+def test_a_fixed_learning_rate_is_kept_at_every_batch_size() -> None:
+    settings = QuadraticSettings(learning_rate=0.2, fixed=("learning_rate",))
+    answer = recommend(tools_for(QuadraticSessions(settings)), SHORT)
+    assert all(result.best == {} and result.trials == 2 for result in answer.results)
+
+
+def test_each_batch_size_gets_its_note(quadratic: Tools) -> None:
+    answer = recommend(quadratic, SHORT)
+    studies = quadratic.store.studies()
+    assert len(studies) == len(answer.results)
+    assert isinstance(quadratic.board, MemoryBoard)
+    for study in studies:
+        assert study.note and quadratic.board.studies[study.name].note == study.note
+
+
+@pytest.mark.parametrize(
+    ("batch_sizes", "words"),
+    [(BatchSizes(5, 7), "no power of two from 5 to 7"), (BatchSizes(1_500_000), "no power of two")],
+)
+def test_batch_sizes_that_do_not_exist_are_told(
+    batch_sizes: BatchSizes, words: str, quadratic: Tools
+) -> None:
+    with pytest.raises(WorkloadError, match=words):
+        recommend(quadratic, replace(SHORT, batch_sizes=batch_sizes))
+
+
+def test_an_optimizer_without_a_constant_learning_rate_is_refused_with_the_reason() -> None:
+    description = replace(
+        QuadraticSessions().open().describe(), optimizer="custom", optimizer_hyperparameters={}
+    )
+    with pytest.raises(WorkloadError, match="does not take a constant learning rate"):
+        tuned_names(description, ())

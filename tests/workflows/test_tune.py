@@ -4,18 +4,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.errors import WorkloadError
+from advisor.errors import SessionError, WorkloadError
 from advisor.records.requests import BatchSizes, RecommendRequest, TuneRequest
 from advisor.records.search_space import Categorical, Float
 from advisor.records.trials import TrialState
 from advisor.storage.store import open_store
 from advisor.training.quadratic_session import QuadraticSessions, QuadraticSettings
 from advisor.tuning.board import open_board
-from advisor.workflows.recommend import recommend
 from advisor.workflows.report import report
 from advisor.workflows.tune import looks, tune
 from tests.fakes.memory_board import MemoryBoard
-from tests.workflows.conftest import WatchedSessions, tools_for
+from tests.workflows.conftest import WatchedSessions, recommend, tools_for
 
 SETTINGS = QuadraticSettings(momentum=0.5)
 REQUEST = TuneRequest(64, trials=12, max_train_steps=400)
@@ -145,3 +144,34 @@ def test_real_storage_and_real_studies(sqlite_url: str, tmp_path: Path) -> None:
     finally:
         store.close()
         board.close()
+
+
+def test_a_point_that_fails_costs_one_trial_and_not_the_study(tmp_path: Path) -> None:
+    def before(_batch_size: int, number: int) -> None:
+        if number == 30:
+            raise SessionError("the process died")
+
+    sessions = WatchedSessions(SETTINGS, before)
+    result = tune(tools_for(sessions), REQUEST, tmp_path)
+    assert result.trials["failed"] == 1 and sum(result.trials.values()) == 12
+    assert sessions.opened == 2
+
+
+def test_a_study_whose_trials_all_fail_is_given_up(tmp_path: Path) -> None:
+    def before(_batch_size: int, _number: int) -> None:
+        raise SessionError("the process died")
+
+    tools = tools_for(WatchedSessions(SETTINGS, before))
+    with pytest.raises(SessionError, match=r"last 3 trials at batch size 64 failed\. the process died"):
+        tune(tools, REQUEST, tmp_path)
+    (study,) = tools.store.studies()
+    assert [trial.state for trial in tools.store.trials(study.name)] == [TrialState.FAILED] * 3
+
+
+def test_another_artifacts_folder_does_not_lose_the_best_checkpoint(tmp_path: Path) -> None:
+    tools = tools_for(QuadraticSessions(SETTINGS))
+    first = tune(tools, replace(REQUEST, trials=5), tmp_path / "one").best
+    later = tune(tools, replace(REQUEST, trials=7), tmp_path / "two").best
+    assert first is not None and later is not None and later.checkpoint is not None
+    assert Path(later.checkpoint).exists()
+    assert len(list(tmp_path.rglob("*.npz"))) == 1
