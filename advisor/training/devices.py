@@ -6,6 +6,7 @@ import platform
 import resource
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -19,8 +20,9 @@ from advisor.records.description import Configuration
 @cache
 def prepare_devices() -> None:
     """Set up, once per process: GPU memory grows with need, messages of Keras stay short."""
-    for gpu in tf.config.list_physical_devices("GPU"):
-        tf.config.experimental.set_memory_growth(gpu, True)
+    with suppress(RuntimeError):  # The process has used its GPUs already; they stay as they are.
+        for gpu in tf.config.list_physical_devices("GPU"):
+            tf.config.experimental.set_memory_growth(gpu, True)
     keras.config.disable_traceback_filtering()
     gc.freeze()  # What the libraries made lives as long as the process; collections need not look at it.
 

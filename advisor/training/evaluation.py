@@ -15,7 +15,6 @@ from advisor.training.data import Batch, Split
 from advisor.training.loop import loss_of
 from advisor.training.losses import LossPart, LossRecorder
 
-_LEAST_BATCH_SIZE = 16
 _USUAL_BATCH_SIZE = 1024
 _USUAL_BATCH_BYTES = 16 * 2**20
 
@@ -103,11 +102,11 @@ class Evaluator:
 def evaluation_batch_size(example_bytes: int, training_batch_size: int) -> int:
     """Return a batch size at least as large as in training, the same for most training batch sizes.
 
-    Evaluation keeps no activations for a backward pass, so that what training fits, evaluation fits.
+    ``example_bytes`` counts inputs, labels and outputs. Evaluation keeps no activations for a backward pass,
+    so that a batch that fits in training fits here.
     """
-    fitting = _USUAL_BATCH_BYTES // max(1, example_bytes)
-    usual = min(max(fitting, _LEAST_BATCH_SIZE), _USUAL_BATCH_SIZE)
-    return max(1 << (usual.bit_length() - 1), training_batch_size)
+    fitting = max(1, _USUAL_BATCH_BYTES // max(1, example_bytes))
+    return max(min(1 << (fitting.bit_length() - 1), _USUAL_BATCH_SIZE), training_batch_size)
 
 
 def _examples(batch: Batch) -> tf.Tensor:

@@ -151,7 +151,7 @@ def _target_metric(workload: Workload, model: keras.Model) -> Any:
     """Return the definition of the target's metric, if the workload gives it as more than a name."""
     if workload.target is None:
         return None
-    named = [metric for metric in keras.tree.flatten(list(workload.metrics)) if not isinstance(metric, str)]
+    named = [metric for metric in keras.tree.flatten(workload.metrics) if not isinstance(metric, str)]
     wanted = workload.target.metric
     names = (getattr(metric, "name", getattr(metric, "__name__", "")) for metric in named)
     return [_portrait(metric) for metric, name in zip(named, names, strict=True) if name == wanted]

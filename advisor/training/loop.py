@@ -91,6 +91,11 @@ def loss_of(model: keras.Model, batch: Batch, training: bool) -> tuple[Any, tf.T
     """Return predictions and loss with penalties; a ``compute_loss`` of the user's may lack ``training``."""
     x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(batch)
     predictions = model(x, training=training)
+    if model.loss is None and not model.losses and type(model).compute_loss is keras.Model.compute_loss:
+        raise WorkloadError(
+            f"There is nothing to minimize: the workload names no loss, and {type(model).__name__} neither "
+            "adds one nor computes its own. Give the workload a loss."
+        )
     named = {"x": x, "y": y, "y_pred": predictions, "sample_weight": sample_weight}
     if "training" in inspect.signature(model.compute_loss).parameters:
         named["training"] = training

@@ -57,6 +57,8 @@ class Program:
             if not self.model.trainable_variables:
                 raise WorkloadError(f"The model of {workload.name} has no trainable weights.")
             self.model.optimizer.build(self.model.trainable_variables)
+        outputs = keras.tree.flatten([part.predictions for part in self.loss_parts])
+        self._output_bytes = sum(leaf.dtype.size * leaf.shape[1:].num_elements() for leaf in outputs)
         self._state = TrainingState(self.model)
         self._step_function = step_function(self.model)
         self._needs_tensorflow_seed: bool | None = None  # known once fresh weights were made
@@ -118,7 +120,8 @@ class Program:
 
     def evaluate(self, split: str) -> Mapping[str, float]:
         """Return the metrics of ``split``; training goes on afterwards as if it had not happened."""
-        batch_size = evaluation_batch_size(self._splits[split].example_bytes, self.batch_size)
+        example_bytes = self._splits[split].example_bytes + self._output_bytes
+        batch_size = evaluation_batch_size(example_bytes, self.batch_size)
         self._evaluator.prepare(self._splits[split], batch_size)
         kept = self._state.untrained()
         metrics = self._evaluator.run(self._splits[split], batch_size)

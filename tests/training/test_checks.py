@@ -162,7 +162,7 @@ FAULTS = {
         r"does not fit labels of shape \(2, 4\) and outputs of shape \(2, 3\)",
     ),
     "unknown loss": (faulty(loss="mean_squared_eror"), "Evaluating the model.*mean_squared_eror"),
-    "no loss": (faulty(loss=None), "Evaluating the model.*No loss"),
+    "no loss": (faulty(loss=None), "nothing to minimize.*names no loss, and Sequential neither"),
     # model
     "no hyperparameters": (
         faulty(build=lambda: one_output(None)),

@@ -43,7 +43,7 @@ PROGRAM = textwrap.dedent(
     print(json.dumps({"sizes": sizes, "seconds": seconds}))
     """
 )
-REBUILDING, KNOWN = 28, 22
+REBUILDING, KNOWN = 20, 30
 
 
 def test_fifty_trials_take_bounded_memory_and_start_at_once_where_nothing_is_rebuilt():

@@ -70,6 +70,7 @@ def test_batches_for_evaluation_are_as_large_as_in_training_and_mostly_alike():
     assert {evaluation_batch_size(260, size) for size in (1, 8, 64, 1024)} == {1024}
     assert evaluation_batch_size(260, 3000) == 3000
     assert evaluation_batch_size(600_000, 8) == 16  # photographs
+    assert evaluation_batch_size(100_000_000, 8) == 8  # a language model's outputs
     assert evaluation_batch_size(0, 8) == 1024
 
 

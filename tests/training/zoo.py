@@ -64,6 +64,11 @@ def pixels(hp):
     return keras.Sequential([keras.Input((6, 6, 1)), keras.layers.Conv2D(3, 3, padding="same")])
 
 
+def unbuilt(hp):
+    """Return a model that does not say what it takes."""
+    return keras.Sequential([keras.layers.Dense(4, activation="relu"), keras.layers.Dense(1)])
+
+
 class Lazy(keras.Model):
     """Built at its first call."""
 
@@ -189,6 +194,7 @@ ZOO = [
     Workload("tagger", tagger, _tagged_data, _sparse(from_logits=True), ["accuracy"], "nadam"),
     Workload("pixels", pixels, _segmented_data, _sparse(from_logits=True, ignore_class=255)),
     Workload("lazy", lambda hp: Lazy(), _regression, "mse", ["mae"], "adamw"),
+    Workload("unbuilt", unbuilt, _regression, "mse", optimizer="sgd"),
     Workload("own-loss", lambda hp: OwnLoss(), _regression, None, ["mae"]),
     Workload("own-steps", lambda hp: OwnSteps(), _regression),
     Workload("self-made", lambda hp: SelfMade(), _each(lambda count: (_rows(count, 5),))),
