@@ -131,11 +131,21 @@ def report(workload: str | None = None, *, storage: str = DEFAULT_STORAGE) -> Re
 
 
 def studies(name: str | None = None, *, storage: str = DEFAULT_STORAGE) -> Sequence[Study]:
-    """Return the recorded studies, oldest first: the one of that name, those of that workload, or all."""
+    """Return the recorded studies, oldest first: the one of that name, those of that workload, or all.
+
+    Raises WorkloadError for a name that no recorded one has.
+    """
     from advisor.storage.store import open_store
 
     recorded = open_store(storage).studies()
-    return [study for study in recorded if name in (None, study.workload, study.name)]
+    found = [study for study in recorded if name in (None, study.workload, study.name)]
+    if recorded and not found:
+        workloads = ", ".join(sorted({study.workload for study in recorded}))
+        raise WorkloadError(
+            f"No study and no workload is called {name!r}. There are studies of {workloads}; "
+            "`advisor studies` without a name lists them all."
+        )
+    return found
 
 
 def dashboard(storage: str, port: int, ready: Callable[[str], None]) -> None:

@@ -57,6 +57,7 @@ def recommend(advice: Advice) -> Json:
         {
             "configuration": advice.description.configuration,
             "target": _target(advice.description.target),
+            "currency": advice.prices.currency,
             "steps_to_target": [_steps(result, costs.get(result.batch_size)) for result in advice.results],
             "fit": _fit(advice.fit),
             "recommendation": _recommendation(advice),
@@ -88,6 +89,8 @@ def report(known: Report) -> Json:
         "measure": measure(known.throughput) if known.throughput else None,
         "recommend": recommend(known.advice) if known.advice else None,
         "studies": [tune(result) for result in known.studies],
+        "notes": list(known.notes),
+        "next": known.next,
     }
 
 
@@ -150,6 +153,8 @@ def _fit(fit: ScalingFit) -> Json:
         "overhead": fit.overhead,
         "half_efficiency_batch_size": fit.half_efficiency_batch_size,
         "maximum_useful_batch_size": fit.maximum_useful_batch_size,
+        "extrapolated": fit.extrapolated,
+        "sharpness": fit.sharpness,
         "residual_log_rms": fit.residual_log_rms,
     }
 
@@ -164,6 +169,7 @@ def _recommendation(advice: Advice) -> Json | None:
         "time_to_target_s": found.time_to_target_s,
         "device_hours": found.device_hours,
         "money": found.money,
+        "stability": found.stability,
         "why": found.why,
         "caveats": found.caveats,
         "next": found.next,

@@ -28,11 +28,7 @@ def search_note(result: BatchSizeResult, target: Target) -> str:
     parts = [f"**{_found(result, target)}**", _hyperparameters(result.best or {})]
     if result.at_edge:
         parts.append("These lie at the edge of the range tried, so fewer steps may be possible beyond it.")
-    diverged = f", {number(result.infeasible)} of which diverged" if result.infeasible else ""
-    parts.append(
-        f"{number(result.trials)} trials selected the hyperparameters{diverged}; "
-        f"{number(len(result.observations))} fresh seeds measured the steps."
-    )
+    parts.append(_trials(result))
     return _joined(parts)
 
 
@@ -45,6 +41,14 @@ def _found(result: BatchSizeResult, target: Target) -> str:
         f"Batch size {number(result.batch_size)} reaches {target} in about {count(result.steps)} "
         f"steps{between}, which is {count(result.steps * result.batch_size)} examples."
     )
+
+
+def _trials(result: BatchSizeResult) -> str:
+    """Return how many trainings there were; those that selected and those that measured are all trials."""
+    diverged = f", of which {number(result.infeasible)} diverged" if result.infeasible else ""
+    seeds = len(result.observations)
+    measured = f"; {number(seeds)} of them measured the steps with fresh seeds" if result.best else ""
+    return f"{number(result.trials)} trials in all{diverged}{measured}."
 
 
 def _hyperparameters(values: Mapping[str, object]) -> str:

@@ -56,6 +56,11 @@ def command(line: str) -> Text:
     return Text(f"    {line}", style="bold", no_wrap=True)
 
 
+def verbatim(text: str) -> Text:
+    """Return lines that stay as they are, however long."""
+    return Text(text.rstrip("\n"), no_wrap=True)
+
+
 def pairs(rows: Iterable[tuple[str, str]]) -> Padding:
     """Return names with their values, one a line."""
     grid = Table.grid(padding=(0, 2))

@@ -20,6 +20,7 @@ from advisor.reporting.render import (
     paragraph,
     render,
     table,
+    verbatim,
 )
 from advisor.reporting.tuned import tuning_parts
 
@@ -63,13 +64,13 @@ def _throughput_parts(throughput: Throughput) -> Iterator[RenderableType]:
     )
     yield paragraph("")
     yield table(
-        ("batch size", "examples/s", "time per step", "doubling", "memory", "outcome"),
+        ("batch size", "examples/s", "time per step", "doubling", "peak\nmemory", "outcome"),
         [_throughput_row(row) for row in throughput.table],
         left=("outcome",),
     )
     yield paragraph(
-        "Doubling: throughput over that at half the batch size, divided by 2; 100 % is ideal. In "
-        "brackets: 95 % intervals."
+        "Doubling: throughput over that at half the batch size, divided by 2; 100 % is ideal. Peak memory: "
+        "of the process until then. In brackets: 95 % intervals."
     )
     yield paragraph("")
     yield pairs(_limits(throughput))
@@ -130,9 +131,7 @@ def _spending_rows(plan: SpendingPlan) -> Iterator[tuple[str, str]]:
     yield "device-hours", number(float(plan.device_hours))
     yield (
         "money",
-        "unknown without a price"
-        if plan.money is None
-        else f"{number(float(plan.money))} at the price given",
+        "unknown without a price" if plan.money is None else f"{number(float(plan.money))} {plan.currency}",
     )
 
 
@@ -164,6 +163,17 @@ def _study_parts(study: Study) -> Iterator[RenderableType]:
     if study.note:
         yield paragraph("")
         yield paragraph(study.note)
+    yield paragraph("")
+    yield from _uncommitted_parts(study)
+
+
+def _uncommitted_parts(study: Study) -> Iterator[RenderableType]:
+    if study.uncommitted_diff:
+        yield paragraph("Changes that were not committed:")
+        yield verbatim(study.uncommitted_diff)
+    else:
+        unknown = "unknown, as no git commit was found"
+        yield paragraph(f"Changes that were not committed: {'none' if study.revision else unknown}.")
 
 
 def _minute(timestamp: str) -> str:

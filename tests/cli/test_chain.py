@@ -92,6 +92,16 @@ def test_studies_name_their_command(chain: Shell) -> None:
     assert all(study["command"].startswith("advisor ") for study in studies)
 
 
+def test_a_name_that_no_study_has_is_told_with_those_that_there_are(chain: Shell) -> None:
+    message = chain("studies", "digit", status=1).stderr
+    assert "'digit'" in message and "studies of digits" in message
+
+
+def test_one_study_tells_what_was_not_committed(chain: Shell) -> None:
+    name = chain.json("studies")[0]["name"]
+    assert "Changes that were not committed:" in chain("studies", name).stdout
+
+
 @pytest.mark.parametrize("command", [["measure", "--batch-sizes", "32"], ["report"], ["studies"]])
 def test_csv_has_a_header_and_rows(chain: Shell, command: list[str]) -> None:
     rows = list(csv.DictReader(io.StringIO(chain(*command, "--format", "csv").stdout)))

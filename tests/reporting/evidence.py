@@ -96,7 +96,7 @@ def empty_report() -> Report:
 
 
 def spending() -> SpendingPlan:
-    return SpendingPlan((8, 16, 32), 98, 1_234_567, 312.4, 0.0868, 0.217, 12)
+    return SpendingPlan((8, 16, 32), 98, 1_234_567, 312.4, 0.0868, 0.217, "EUR", 12)
 
 
 ACCURACY = Target("accuracy", at_least=0.97)

@@ -21,7 +21,7 @@ MEASUREMENT = {
     "input_time_s", "compile_s", "peak_memory_bytes", "steps_timed", "doubling_efficiency",
 }  # fmt: skip
 RECOMMEND = {
-    "configuration", "target", "steps_to_target", "fit", "recommendation", "answers", "spent",
+    "configuration", "target", "currency", "steps_to_target", "fit", "recommendation", "answers", "spent",
 }  # fmt: skip
 STEPS = {
     "batch_size", "steps", "steps_interval", "censored", "trials", "infeasible", "best", "at_edge",
@@ -29,10 +29,11 @@ STEPS = {
 }  # fmt: skip
 FIT = {
     "outcome", "min_steps", "min_examples", "critical_batch_size", "overhead", "half_efficiency_batch_size",
-    "maximum_useful_batch_size", "residual_log_rms",
+    "maximum_useful_batch_size", "extrapolated", "sharpness", "residual_log_rms",
 }  # fmt: skip
 RECOMMENDATION = {
-    "objective", "batch_size", "time_to_target_s", "device_hours", "money", "why", "caveats", "next",
+    "objective", "batch_size", "time_to_target_s", "device_hours", "money", "stability", "why", "caveats",
+    "next",
 }  # fmt: skip
 ANSWERS = {"largest_feasible", "fastest_per_example", "critical", "fastest_to_target", "cheapest_to_target"}
 SPENT = {"examples", "steps", "trials", "wall_s"}
@@ -85,12 +86,22 @@ def test_recommend() -> None:
     assert (last["steps"], last["censored"], last["time_to_target_s"]) == (None, True, None)
     assert set(found["fit"]) == FIT
     assert found["fit"]["outcome"] == "ok"
+    assert (found["fit"]["sharpness"], found["fit"]["extrapolated"]) == (1.0, [])
     assert set(found["recommendation"]) == RECOMMENDATION
     assert advice.recommendation is not None
     assert found["recommendation"]["batch_size"] == advice.recommendation.batch_size
     assert found["recommendation"]["objective"] == "time"
+    assert found["recommendation"]["stability"] == advice.recommendation.stability
+    assert found["currency"] == "EUR"
     assert set(found["answers"]) == ANSWERS
     assert set(found["spent"]) == SPENT
+
+
+def test_what_lies_outside_of_the_tried_range_is_named() -> None:
+    advice = evidence.advice()
+    outside = replace(advice.fit, extrapolated=("critical_batch_size",))
+    found = sent(json_output.recommend(replace(advice, fit=outside)))
+    assert found["fit"]["extrapolated"] == ["critical_batch_size"]
 
 
 def test_what_is_not_known_is_null() -> None:
@@ -124,11 +135,14 @@ def test_tune() -> None:
 
 def test_report_joins_the_three() -> None:
     found = sent(json_output.report(evidence.report()))
-    assert set(found) == {"measure", "recommend", "studies"}
+    assert set(found) == {"measure", "recommend", "studies", "notes", "next"}
     assert (set(found["measure"]), set(found["recommend"])) == (MEASURE, RECOMMEND)
     assert [set(study) for study in found["studies"]] == [TUNE]
+    assert found["notes"] == ["The measurement is stale: the workload or the machine has changed since."]
+    assert found["next"] == "advisor dashboard"
     empty = sent(json_output.report(evidence.empty_report()))
-    assert empty == {"measure": None, "recommend": None, "studies": []}
+    nothing = {"measure": None, "recommend": None, "studies": [], "notes": []}
+    assert empty == {**nothing, "next": "advisor measure"}
 
 
 def test_studies_and_spending() -> None:

@@ -26,10 +26,10 @@ def test_a_search() -> None:
     assert "Batch size 64 reaches validation loss at most 0.15 in about 43 steps (39 to 48)" in note
     assert "2,770 examples" in note
     assert "`learning_rate` = 0.064" in note and "edge of the range" in note
-    assert "8 trials selected the hyperparameters, 1 of which diverged; 2 fresh seeds" in note
+    assert "8 trials in all, of which 1 diverged; 2 of them measured the steps with fresh seeds." in note
 
 
 def test_a_search_that_did_not_reach_the_target() -> None:
     note = search_note(replace(result(64, None), best=None, infeasible=0), TARGET)
     assert "Batch size 64 did not reach validation loss at most 0.15." in note
-    assert "diverged" not in note
+    assert "8 trials in all." in note and "diverged" not in note

@@ -65,6 +65,7 @@ def test_throughput_has_every_size_and_the_limits() -> None:
     text = words(throughput_text(evidence.throughput()))
     assert "64 163,000 392 µs (384–400) 76 % 200 MiB ok" in text
     assert "2,048 dataset limited" in text
+    assert "Peak memory: of the process until then." in text
     assert "largest feasible batch size 1,024" in text
     assert "saturation batch size not reached" in text
     assert "200 µs + 3.00 µs per example" in text
@@ -81,6 +82,7 @@ def test_large_numbers_still_fit() -> None:
     large: Throughput = replace(measured, table=tuple(rows))
     text = throughput_text(large)
     assert max(map(len, text.splitlines())) <= 80
+    assert "99.0 GiB" in text
     assert "123 min (100–157)" in text or "2.06 h (1.67–2.61)" in text
 
 
@@ -159,7 +161,7 @@ def test_spending_names_every_limit() -> None:
     text = words(spending_text(evidence.spending()))
     assert "batch sizes 8, 16, 32" in text
     assert "98, of which 12 are recorded" in text
-    assert "1,234,567" in text and "5.21 min" in text and "0.217" in text
+    assert "1,234,567" in text and "5.21 min" in text and "0.217 EUR" in text
     unpriced = words(spending_text(replace(evidence.spending(), money=None)))
     assert "unknown without a price" in unpriced
 
@@ -172,6 +174,14 @@ def test_studies_show_names_whole_and_one_study_in_full() -> None:
     assert "advisor tune --batch 64 --trials 20" in one
     assert "max_train_steps = 450" in one and "It found 0.08." in one
     assert "No study is recorded yet" in studies_text([])
+
+
+def test_one_study_shows_what_was_not_committed() -> None:
+    assert "Changes that were not committed: none." in studies_text([STUDY])
+    assert "not committed: unknown" in studies_text([replace(STUDY, revision=None)])
+    diff = "diff --git a/w.py b/w.py\n-rate = [0.1]  # " + "long " * 30 + "\n+rate = 0.2\n"
+    shown = studies_text([replace(STUDY, uncommitted_diff=diff)])
+    assert shown.endswith(f"Changes that were not committed:\n{diff}".replace(" \n", "\n"))
 
 
 def test_a_long_command_is_not_broken() -> None:
