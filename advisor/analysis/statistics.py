@@ -1,7 +1,6 @@
 """Estimates of positive quantities with their intervals, and arithmetic with them."""
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,11 +70,6 @@ def log_normal_draws(interval: Interval, size: int, random: np.random.Generator)
     """Return draws of shape (size,) of a log-normal quantity with this median and interval."""
     spread = min(log_spread(interval), _WIDEST_LOG_SPREAD)
     return np.asarray(interval.estimate * np.exp(spread * random.standard_normal(size)), dtype=np.float64)
-
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """Return the geometric mean of positive values."""
-    return math.exp(math.fsum(math.log(value) for value in values) / len(values))
 
 
 def normal_quantile(level: float) -> float:

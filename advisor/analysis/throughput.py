@@ -123,11 +123,6 @@ def summarize_batch(measurement: BatchMeasurement) -> BatchThroughput:
     )
 
 
-def saturated(rows: Sequence[BatchThroughput]) -> bool:
-    """Return whether throughput has stopped growing within ``rows``, so that a sweep may end."""
-    return saturation_batch_size(rows) is not None
-
-
 def saturation_batch_size(rows: Sequence[BatchThroughput]) -> int | None:
     """Return the batch size from which throughput no longer grows, or None where it still grew.
 

@@ -8,7 +8,7 @@ from advisor.errors import StorageError
 
 POSTGRES_DRIVER_MISSING = (
     "A PostgreSQL database needs the driver psycopg, which is not installed. "
-    "Install it with: pip install 'batch-advisor[postgres]'"
+    "Install the postgres extra (pip install '.[postgres]' in the advisor's folder)."
 )
 BUSY_TIMEOUT_S = 60
 """How long a writer waits for another."""

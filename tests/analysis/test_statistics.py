@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor.analysis.statistics import (
-    geometric_mean,
     interval_around,
     log_normal_draws,
     log_spread,
@@ -99,7 +98,3 @@ def test_draws_of_an_unbounded_interval_are_finite_and_wide() -> None:
     assert np.all(np.isfinite(draws))
     assert draws.max() / draws.min() > 1e6
     assert log_spread(Interval(5, 0, math.inf)) == math.inf
-
-
-def test_geometric_mean() -> None:
-    assert geometric_mean([1, 10, 100]) == pytest.approx(10)

@@ -12,7 +12,6 @@ from advisor.analysis.throughput import (
     DRIFT,
     fit_time_model,
     precise_enough,
-    saturated,
     saturation_batch_size,
     split_warm_up,
     summarize,
@@ -153,7 +152,6 @@ def rows(throughputs: Mapping[int, float]) -> list[BatchThroughput]:
 )
 def test_saturation_needs_two_sizes_in_a_row(throughputs: Mapping[int, float], expected: int | None) -> None:
     assert saturation_batch_size(rows(throughputs)) == expected
-    assert saturated(rows(throughputs)) is (expected is not None)
 
 
 @given(st.floats(1e-7, 1.0), st.floats(1e-9, 1e-3))

@@ -157,7 +157,7 @@ def test_a_record_of_an_unknown_kind_is_told(database_url: str) -> None:
 def test_a_missing_driver_is_named(opener: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     message = _refusal(opener, f"postgresql://user:{PASSWORD}@127.0.0.1/name")
-    assert "pip install 'batch-advisor[postgres]'" in message
+    assert "install the postgres extra (pip install '.[postgres]' in" in message.lower()
 
 
 @both_rooms
