@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import TypeVar
 
 from scipy.stats import qmc
 
@@ -15,6 +17,8 @@ from advisor.records.search_space import (
     SearchSpace,
     default_value,
 )
+
+Number = TypeVar("Number", int, float)
 
 
 def quasi_random_point(space: SearchSpace, index: int, seed: int) -> dict[str, HyperparameterValue]:
@@ -42,7 +46,7 @@ def window(
         middle, factor = float(centre["learning_rate"]), 10**decades
         low, high = max(learning_rate.low, middle / factor), min(learning_rate.high, middle * factor)
         if low < high:
-            narrowed["learning_rate"] = Float(low, high, log=learning_rate.log)
+            narrowed["learning_rate"] = replace(learning_rate, low=low, high=high)
     return narrowed
 
 
@@ -52,9 +56,11 @@ def usual_value(distribution: Distribution, held: float | None) -> Hyperparamete
     ``held`` is the optimizer's own default of the hyperparameter, None where it is not the optimizer's.
     """
     value = default_value(distribution) if held is None else held
-    if isinstance(distribution, Float):
-        return min(max(float(value), distribution.low), distribution.high)
-    return value
+    if isinstance(distribution, Categorical):
+        return value if value in distribution.choices else distribution.choices[0]
+    if isinstance(distribution, Int):
+        return _clipped(round(float(value)), distribution.low, distribution.high)
+    return _clipped(float(value), float(distribution.low), float(distribution.high))
 
 
 def number_of_points(space: SearchSpace) -> float:
@@ -73,17 +79,26 @@ def _value(distribution: Distribution, share: float) -> HyperparameterValue:
         return distribution.choices[int(share * len(distribution.choices))]
     if isinstance(distribution, Int):
         return _whole(distribution, share)
+    low, high = float(distribution.low), float(distribution.high)
     if distribution.scale is Scale.LOG_ONE_MINUS:
-        return 1 - _between(1 - distribution.low, 1 - distribution.high, share, log=True)
-    return _between(distribution.low, distribution.high, share, distribution.log)
+        value = 1 - _between(1 - low, 1 - high, share, log=True)
+    else:
+        value = _between(low, high, share, distribution.log)
+    return _clipped(value, low, high)
 
 
 def _whole(distribution: Int, share: float) -> int:
     """Every whole number gets the width of its own unit of the axis."""
-    value = _between(distribution.low, distribution.high + 1, share, distribution.log)
-    return min(int(value), distribution.high)
+    low, high = distribution.low, distribution.high
+    return _clipped(math.floor(_between(low, high + 1, share, distribution.log)), low, high)
 
 
 def _between(low: float, high: float, share: float, log: bool) -> float:
-    value = low * (high / low) ** share if log else low + (high - low) * share
-    return min(max(value, min(low, high)), max(low, high))
+    if log:
+        return math.exp((1 - share) * math.log(low) + share * math.log(high))
+    return low + (high - low) * share
+
+
+def _clipped(value: Number, low: Number, high: Number) -> Number:
+    """Return ``value`` moved into its range, out of which rounding may have pushed it."""
+    return min(max(value, low), high)
