@@ -3,7 +3,8 @@
 import math
 from collections.abc import Iterator, Sequence
 
-from advisor.records.search_space import Float, Scale, SearchSpace
+from advisor.analysis.quantities import number
+from advisor.records.search_space import Categorical, Float, Int, Scale, SearchSpace
 from advisor.records.trials import Trial, TrialState
 from advisor.records.tuning import BestTrial, HealthCheck
 
@@ -34,47 +35,51 @@ def _infeasible(trials: Sequence[Trial]) -> HealthCheck:
     ended = [trial for trial in trials if trial.state in (TrialState.COMPLETE, TrialState.INFEASIBLE)]
     diverged = [trial for trial in ended if trial.state is TrialState.INFEASIBLE]
     sentence = f"{len(diverged)} of {len(ended)} trials diverged"
-    if not ended or len(diverged) <= MANY_INFEASIBLE * len(ended):
+    if len(diverged) <= MANY_INFEASIBLE * len(ended):
         return HealthCheck("infeasible", "ok", sentence + ".")
     values = [trial.plan.hyperparameters for trial in diverged]
-    lowest = min(
-        (float(value["learning_rate"]) for value in values if "learning_rate" in value), default=None
-    )
-    where = f", the lowest at learning rate {lowest:.3g}" if lowest is not None else ""
+    rates = [float(value["learning_rate"]) for value in values if "learning_rate" in value]
+    if not rates:
+        return HealthCheck("infeasible", "warning", f"{sentence}: narrow the search space.")
+    lowest = f"the lowest at learning rate {number(min(rates))}"
     return HealthCheck(
-        "infeasible", "warning", f"{sentence}{where}: lower the upper end of the learning rate."
+        "infeasible", "warning", f"{sentence}, {lowest}: lower the upper end of the learning rate."
     )
 
 
 def _edges(best: BestTrial, space: SearchSpace) -> Iterator[HealthCheck]:
-    at_edge = [
-        name for name, range_ in space.items() if isinstance(range_, Float) and _at_edge(best, name, range_)
-    ]
-    for name in at_edge:
-        value = float(best.hyperparameters[name])
+    ends = {name: _end(best, name, space) for name in space}
+    at_edge = {name: end for name, end in ends.items() if end}
+    for name, end in at_edge.items():
+        value = best.hyperparameters[name]
+        assert isinstance(value, int | float)
         yield HealthCheck(
             "edge",
             "warning",
-            f"The best {name.replace('_', ' ')}, {value:.3g}, lies at the edge of its range: widen it.",
+            f"The best {name.replace('_', ' ')}, {number(value)}, lies at the {end} end of its range: "
+            "widen it there, if values beyond make sense.",
         )
     if not at_edge:
         yield HealthCheck("edge", "ok", "The best trial lies inside the search space.")
 
 
-def _at_edge(best: BestTrial, name: str, range_: Float) -> bool:
-    if name not in best.hyperparameters:
-        return False
-    low, value, high = (
-        _on_axis(range_, end) for end in (range_.low, float(best.hyperparameters[name]), range_.high)
-    )
-    share = (value - low) / (high - low)
-    return not EDGE_SHARE < share < 1 - EDGE_SHARE
+def _end(best: BestTrial, name: str, space: SearchSpace) -> str | None:
+    """Return the end of the range at which the best value of a hyperparameter lies, None where inside."""
+    range_, value = space[name], best.hyperparameters.get(name)
+    if isinstance(range_, Categorical) or not isinstance(value, int | float) or range_.low == range_.high:
+        return None
+    inside = min(max(value, range_.low), range_.high)
+    low, at, high = (_on_axis(range_, end) for end in (range_.low, inside, range_.high))
+    share = (at - low) / (high - low)
+    if EDGE_SHARE < share < 1 - EDGE_SHARE:
+        return None
+    return "lower" if share <= EDGE_SHARE else "upper"
 
 
-def _on_axis(range_: Float, value: float) -> float:
-    if range_.scale is Scale.LINEAR:
-        return value
-    return math.log(1 - value) if range_.scale is Scale.LOG_ONE_MINUS else math.log(value)
+def _on_axis(range_: Float | Int, value: float) -> float:
+    if isinstance(range_, Float) and range_.scale is Scale.LOG_ONE_MINUS:
+        return -math.log(1 - value)
+    return math.log(value) if range_.log else value
 
 
 def _position(step: int, max_train_steps: int) -> HealthCheck:
