@@ -46,6 +46,7 @@ def output(function: Function) -> Function:
         type=click.Choice([one.value for one in Format]),
         default="table",
         show_default=True,
+        help="How the result is printed.",
     )(function)
 
 

@@ -1,9 +1,13 @@
 """One run of the whole chain on the bundled digits, which the tests of this folder look at."""
 
 import json
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,3 +48,28 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
     shell("recommend", "--batch-sizes", "32,128,512", "--trials", "5", "--seeds", "1", "--price", "2.5")
     shell("tune", "--batch", "128", "--trials", "3", "--max-train-steps", "40")
     yield shell
+
+
+@contextmanager
+def dashboard(folder: Path) -> Iterator[Callable[[str], str]]:
+    """Serve the dashboard over what is recorded in ``folder``; gives a function that fetches a path."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with subprocess.Popen(
+        [ADVISOR, "dashboard", "--port", str(port)], cwd=folder, stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            assert server.stderr is not None
+            address = server.stderr.readline().split()[0].rstrip("/")
+            assert address == f"http://127.0.0.1:{port}"
+            yield lambda path: _fetch(address + path)
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(30)
+        assert server.returncode == 0
+
+
+def _fetch(url: str) -> str:
+    with urllib.request.urlopen(url, timeout=20) as answer:
+        return str(answer.read().decode())

@@ -3,15 +3,13 @@ import io
 import json
 import os
 import signal
-import socket
+import sqlite3
 import subprocess
-import time
-import urllib.request
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import ADVISOR, Shell
+from tests.cli.conftest import ADVISOR, Shell, dashboard
 
 
 def test_measure_gives_the_recorded_table_without_measuring(chain: Shell) -> None:
@@ -109,55 +107,43 @@ def test_csv_has_a_header_and_rows(chain: Shell, command: list[str]) -> None:
 
 
 def test_the_dashboard_shows_studies_and_notes(chain: Shell) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with subprocess.Popen(
-        [ADVISOR, "dashboard", "--port", str(port)], cwd=chain.folder, stderr=subprocess.PIPE, text=True
-    ) as server:
-        try:
-            page = _fetch(f"http://127.0.0.1:{port}/api/studies")
-        finally:
-            server.send_signal(signal.SIGINT)
-    assert "steps-to-target/b32" in page and "tune/b128" in page
-    assert server.returncode in (0, 130)
+    with dashboard(chain.folder) as fetch:
+        studies = json.loads(fetch("/api/studies"))["study_summaries"]
+        names = {study["study_name"]: study["study_id"] for study in studies}
+        searched = next(name for name in names if name.endswith("steps-to-target/b32"))
+        tuned = next(name for name in names if name.endswith("tune/b128"))
+        detail = json.loads(fetch(f"/api/studies/{names[searched]}"))
+        assert "steps" in detail["note"]["body"] and len(detail["trials"]) >= 2
+        assert all(trial["intermediate_values"] for trial in detail["trials"])
+        assert "best" in json.loads(fetch(f"/api/studies/{names[tuned]}"))["note"]["body"]
 
 
-def test_an_interrupted_command_tells_how_to_go_on(shell: Shell) -> None:
+def test_an_interrupted_command_is_gone_on_with(shell: Shell) -> None:
+    command = ["recommend", "--batch-sizes", "16,64", "--trials", "3", "--seeds", "1"]
     process = subprocess.Popen(
-        [ADVISOR, "recommend", "--batch-sizes", "16"],
-        cwd=shell.folder,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        [ADVISOR, *command], cwd=shell.folder, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     assert process.stderr is not None
-    seen = []
+    trainings = 0
     for line in process.stderr:
-        seen.append(line)
-        if "trial with" in line:
+        trainings += "trial with" in line
+        if trainings == 2:
             os.killpg(process.pid, signal.SIGINT)
             break
     rest = process.stderr.read()
-    assert process.wait(60) == 130, "".join(seen) + rest
-    assert "To go on: advisor recommend --batch-sizes 16" in rest
     process.stderr.close()
-    states = {trial["state"] for trial in _trials(shell)}
-    assert "running" not in states
+    assert process.wait(60) == 130, rest
+    assert "To go on: advisor recommend --batch-sizes 16,64" in rest
+    states = raw_states(shell.folder / "advisor.db")
+    assert states and "RUNNING" not in states
+    resumed = shell(*command)
+    assert resumed.stderr.count("trial with") < 6 and "Batch size " in resumed.stdout
 
 
-def _trials(shell: Shell) -> list[dict[str, str]]:
-    from advisor.storage.store import open_store
-
-    store = open_store(f"sqlite:///{shell.folder}/advisor.db")
-    return [{"state": trial.state.value} for study in store.studies() for trial in store.trials(study.name)]
-
-
-def _fetch(url: str) -> str:
-    for _ in range(100):
-        try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
-                return str(answer.read().decode())
-        except OSError:
-            time.sleep(0.2)
-    raise AssertionError(f"{url} did not answer")
+def raw_states(path: Path) -> list[str]:
+    """Return the states of all trials as they stand in the database, before anything tidies them up."""
+    connection = sqlite3.connect(path)
+    try:
+        return [state for (state,) in connection.execute("SELECT state FROM advisor_trial")]
+    finally:
+        connection.close()
