@@ -57,7 +57,8 @@ def usual_value(distribution: Distribution, held: float | None) -> Hyperparamete
     """
     value = default_value(distribution) if held is None else held
     if isinstance(distribution, Categorical):
-        return value if value in distribution.choices else distribution.choices[0]
+        # The choice itself, since 0.0 and 0 are equal, and only one of them is searched.
+        return next((choice for choice in distribution.choices if choice == value), distribution.choices[0])
     if isinstance(distribution, Int):
         return _clipped(round(float(value)), distribution.low, distribution.high)
     return _clipped(float(value), float(distribution.low), float(distribution.high))

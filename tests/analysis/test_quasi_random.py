@@ -235,3 +235,4 @@ def test_the_optimizer_s_own_default_comes_before_the_space_s() -> None:
     assert usual_value(Float(0.0, 1.0, default=0.2), None) == 0.2
     assert usual_value(Categorical((0.9, 0.99), default=0.99), 0.9) == 0.9
     assert usual_value(Int(1, 9), 4.0) == 4
+    assert type(usual_value(Categorical((0, 0.5)), 0.0)) is int
