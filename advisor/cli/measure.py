@@ -24,9 +24,4 @@ def command(workload: str | None, storage: str, format_: str, quiet: bool, **mad
     choices = options.batch_size_choices(options.given(made))
     with options.progress(quiet) as progress:
         found = wiring.measure(workload, storage=storage, progress=progress, **choices)
-    options.show(
-        format_,
-        lambda: text.throughput_text(found),
-        lambda: json_output.measure(found),
-        lambda: csv_output.measure(found),
-    )
+    options.show(format_, found, text.throughput_text, json_output.measure, csv_output.measure)

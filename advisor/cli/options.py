@@ -11,6 +11,7 @@ from advisor import wiring
 from advisor.workflows.ports import Progress
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Result = TypeVar("Result")
 
 
 class Format(StrEnum):
@@ -112,11 +113,22 @@ def progress(quiet: bool) -> Iterator[Progress]:
         yield shown
 
 
-def show(format_: str, table: Callable[[], str], as_json: Callable[[], Any], csv: Callable[[], str]) -> None:
-    """Print a result on standard output in the chosen format."""
+def show(
+    format_: str,
+    result: Result,
+    as_text: Callable[[Result, bool], str],
+    as_json: Callable[[Result], Any],
+    as_csv: Callable[[Result], str],
+) -> None:
+    """Print ``result`` on standard output in the chosen format; in colour on a terminal that wants it."""
     import json
+    import os
+    import sys
 
     if format_ == Format.JSON:
-        click.echo(json.dumps(as_json(), indent=2, allow_nan=False))
+        text = json.dumps(as_json(result), indent=2, allow_nan=False)
+    elif format_ == Format.CSV:
+        text = as_csv(result)
     else:
-        click.echo((table if format_ == Format.TABLE else csv)().rstrip("\n"))
+        text = as_text(result, sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+    click.echo(text.rstrip("\n"))

@@ -70,21 +70,11 @@ def command(
     if dry_run:
         with options.progress(quiet) as progress:
             expected = wiring.plan(workload, storage=storage, progress=progress, **choices)
-        options.show(
-            format_,
-            lambda: text.spending_text(expected),
-            lambda: json_output.spending(expected),
-            lambda: csv_output.spending(expected),
-        )
+        options.show(format_, expected, text.spending_text, json_output.spending, csv_output.spending)
         return
     with options.progress(quiet) as progress:
         advice = wiring.recommend(workload, storage=storage, progress=progress, **choices)
-    options.show(
-        format_,
-        lambda: text.advice_text(advice),
-        lambda: json_output.recommend(advice),
-        lambda: csv_output.recommend(advice),
-    )
+    options.show(format_, advice, text.advice_text, json_output.recommend, csv_output.recommend)
 
 
 def _with_prices(choices: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -15,9 +15,4 @@ def command(name: str | None, storage: str, format_: str, quiet: bool) -> None:
     from advisor.reporting import csv_output, json_output, text
 
     known = wiring.report(name, storage=storage)
-    options.show(
-        format_,
-        lambda: text.report_text(known),
-        lambda: json_output.report(known),
-        lambda: csv_output.report(known),
-    )
+    options.show(format_, known, text.report_text, json_output.report, csv_output.report)

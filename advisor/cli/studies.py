@@ -15,9 +15,4 @@ def command(name: str | None, storage: str, format_: str, quiet: bool) -> None:
     from advisor.reporting import csv_output, json_output, text
 
     known = wiring.studies(name, storage=storage)
-    options.show(
-        format_,
-        lambda: text.studies_text(known),
-        lambda: json_output.studies(known),
-        lambda: csv_output.studies(known),
-    )
+    options.show(format_, known, text.studies_text, json_output.studies, csv_output.studies)

@@ -35,9 +35,4 @@ def command(
     choices = options.given(made)
     with options.progress(quiet) as progress:
         result = wiring.tune(workload, batch_size=batch_size, storage=storage, progress=progress, **choices)
-    options.show(
-        format_,
-        lambda: text.tuning_text(result),
-        lambda: json_output.tune(result),
-        lambda: csv_output.tune(result),
-    )
+    options.show(format_, result, text.tuning_text, json_output.tune, csv_output.tune)

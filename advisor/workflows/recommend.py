@@ -5,10 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from advisor.analysis.choice import recommend_batch_size
-from advisor.analysis.compass import Axis, Compass, start_learning_rate
 from advisor.analysis.design import from_the_middle, next_batch_size, step_limit
-from advisor.analysis.optimizers import PRIORS, prior, search_ranges
-from advisor.analysis.quasi_random import usual_value
 from advisor.analysis.scaling import fit_scaling
 from advisor.errors import InconclusiveError, SessionError, WorkloadError
 from advisor.records.description import WorkloadDescription
@@ -16,10 +13,10 @@ from advisor.records.measurement import Throughput
 from advisor.records.recommendation import Advice, SpendingPlan
 from advisor.records.requests import RecommendRequest
 from advisor.records.scaling import BatchSizeResult, ScalingFit, SearchUncertainty
-from advisor.records.search_space import Distribution, Float, Scale
 from advisor.records.target import Target
 from advisor.records.trials import Study, StudyKind, Trial, study_name
 from advisor.workflows.measure import asked_batch_sizes, ensure_measured
+from advisor.workflows.retuning import compass_at, tuned_names
 from advisor.workflows.spending import planned, spending_sentence, spent, trial_s
 from advisor.workflows.steps_to_target import FALLBACKS, BatchSizeSearch
 from advisor.workflows.studies import required_target
@@ -36,11 +33,6 @@ HOPELESS_BATCH_SIZES = 2
 BEND_DRAWS = 20
 """The bend is wanted without its interval while the search goes on."""
 DRAWS = 400
-WIDE_STRIDES = (2.0, 1.0, 0.5)
-NEAR_STRIDES = (1.0, 0.5)
-"""In doublings: a factor of 4, then 2, then the square root of 2, within which the optimum is bracketed."""
-
-
 Note = Callable[[BatchSizeResult, Target], str]
 """Says in words what the search at one batch size found, for the dashboard."""
 
@@ -121,7 +113,7 @@ class _Recommending:
         search = BatchSizeSearch(
             self._tools, self._keeper, self._description, self._request, batch_size, limit
         )
-        return search.run(self._compass(batch_size))
+        return search.run(compass_at(batch_size, self._tuned, self._description, self._results))
 
     def _next(self) -> int | None:
         steps = self._steps
@@ -145,24 +137,6 @@ class _Recommending:
             seed=self._request.seed,
             draws=draws,
         )
-
-    def _compass(self, batch_size: int) -> Compass:
-        ranges = search_ranges(self._description)
-        axes = (_axis(name, ranges[name], self._start(name, batch_size)) for name in self._tuned)
-        return Compass(tuple(axes), NEAR_STRIDES if any(self._steps.values()) else WIDE_STRIDES)
-
-    def _start(self, name: str, batch_size: int) -> float:
-        """Return where the search starts: the neighbour's optimum, the learning rate scaled."""
-        optima = {
-            result.batch_size: float(result.best[name]) for result in self._results.values() if result.best
-        }
-        range_ = search_ranges(self._description)[name]
-        usual = float(usual_value(range_, self._description.optimizer_hyperparameters.get(name)))
-        if name == "learning_rate":
-            exponent = prior(self._description.optimizer).learning_rate_exponent
-            return start_learning_rate(optima, batch_size, exponent, usual)
-        nearest = sorted(optima, key=lambda other: abs(math.log(other / batch_size)))
-        return optima[nearest[0]] if nearest else usual
 
     @property
     def _most_batch_sizes(self) -> int:
@@ -251,11 +225,6 @@ def _candidates(
     return ran
 
 
-def _axis(name: str, range_: object, start: float) -> Axis:
-    assert isinstance(range_, Float)
-    return Axis(name, range_, min(max(start, range_.low), range_.high))
-
-
 def _check_target(description: WorkloadDescription) -> None:
     target = required_target(description)
     value = description.initial_metrics[target.metric]
@@ -264,39 +233,6 @@ def _check_target(description: WorkloadDescription) -> None:
             f"The untrained model already meets the target: validation {target.metric} is {value:.4g} and "
             f"the target is {target}. Choose a stricter target."
         )
-
-
-def tuned_names(description: WorkloadDescription, asked: Sequence[str]) -> Sequence[str]:
-    """Return which hyperparameters are retuned at each batch size: the learning rate, then those asked for.
-
-    A learning rate that a study file fixes is left alone. Raises WorkloadError for what cannot be retuned.
-    """
-    ranges = search_ranges(description)
-    usable = [name for name, range_ in ranges.items() if _is_on_log_axis(range_)]
-    if "learning_rate" not in ranges and description.optimizer not in PRIORS:
-        raise WorkloadError(
-            f"The optimizer of {description.name} does not take a constant learning rate from "
-            "hp.learning_rate, so that it cannot be retuned at each batch size; a schedule would also tie "
-            "the steps to the planned length. Use hp.learning_rate as it is, or name an optimizer such as "
-            "'nesterov'."
-        )
-    for name in asked:
-        if name in ranges and name not in usable:
-            raise WorkloadError(
-                f'{name!r} can only be retuned at each batch size on a log scale: give it scale = "log" '
-                "(log=True), or tune it afterwards with `advisor tune`."
-            )
-        if name not in ranges and name != "learning_rate":
-            raise WorkloadError(
-                f"{name!r} cannot be retuned at each batch size with optimizer {description.optimizer!r}; "
-                f"choose among {', '.join(usable)}."
-            )
-    wanted = dict.fromkeys(("learning_rate", *asked))
-    return [name for name in wanted if name in usable]
-
-
-def _is_on_log_axis(range_: Distribution) -> bool:
-    return isinstance(range_, Float) and range_.scale is not Scale.LINEAR
 
 
 def _nothing_reached(description: WorkloadDescription, studies: Sequence[tuple[int, Sequence[Trial]]]) -> str:

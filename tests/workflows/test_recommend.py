@@ -15,7 +15,8 @@ from advisor.storage.store import open_store
 from advisor.training.quadratic_session import QuadraticSessions, QuadraticSettings
 from advisor.tuning.board import open_board
 from advisor.workflows.measure import measure
-from advisor.workflows.recommend import plan, tuned_names
+from advisor.workflows.recommend import plan
+from advisor.workflows.retuning import tuned_names
 from advisor.workflows.tools import Tools
 from tests.fakes.memory_board import MemoryBoard
 from tests.workflows.conftest import WatchedSessions, recommend, said, tools_for
