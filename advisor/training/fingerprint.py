@@ -41,7 +41,7 @@ def fingerprint(
         loss=_digest(_portrait(workload.loss)),
         data_shape=_digest({name: _shapes(split) for name, split in splits.items()}),
         data_content=_digest({name: _content(split) for name, split in splits.items()}),
-        target=_digest(str(workload.target), _target_metric(workload, model)),
+        target=_digest(str(workload.target), _target_metric(workload)),
         configuration=_digest(str(configuration), machine),
         versions=_digest(versions),
     )
@@ -147,7 +147,7 @@ def _is_users(value: Any) -> bool:
     return not module.startswith(("keras.", "tensorflow.", "builtins"))
 
 
-def _target_metric(workload: Workload, model: keras.Model) -> Any:
+def _target_metric(workload: Workload) -> Any:
     """Return the definition of the target's metric, if the workload gives it as more than a name."""
     if workload.target is None:
         return None

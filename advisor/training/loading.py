@@ -129,7 +129,6 @@ def _check_fields(workload: Workload) -> None:
     faults = [
         f"{field} must be {wanted}, got {type(getattr(workload, field)).__name__}"
         for field, right, wanted in (
-            ("name", isinstance(workload.name, str) and bool(workload.name), "a non-empty string"),
             ("build_model", callable(workload.build_model), "a function of the hyperparameters"),
             ("data", callable(workload.data), "a function that returns the splits"),
             ("target", isinstance(workload.target, Target | None), "a Target"),

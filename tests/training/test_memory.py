@@ -33,10 +33,10 @@ PROGRAM = textwrap.dedent(
     session.describe()
     sizes, seconds = [], []
     for trial in range(REBUILDING + KNOWN):
-        start = time.perf_counter()
+        start = time.process_time()  # what other programs take does not count
         values = {"dropout": 0.01 * min(trial, REBUILDING), "learning_rate": 0.001 * (1 + trial)}
         session.reset(64, values, trial)
-        seconds.append(time.perf_counter() - start)
+        seconds.append(time.process_time() - start)
         session.train(3)
         session.evaluate("validation")
         sizes.append(resident_mib())
