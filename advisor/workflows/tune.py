@@ -117,11 +117,20 @@ class _Tuning:
             trial = self._runner.run(number, plan, looks(self._max_steps), self._watch(number))
         except BaseException:
             self._checkpoint(number).unlink(missing_ok=True)
-            self._tools.board.tell(self._study.name, number, TrialState.INTERRUPTED, None, "interrupted")
+            self._end_on_the_board(number)
             raise
         self._trials.append(trial)
         self._tell(trial)
         self._keep_best_checkpoint()
+
+    def _end_on_the_board(self, number: int) -> None:
+        """End a trial there as it was recorded, and one that was not recorded yet as interrupted."""
+        recorded = self._tools.store.trials(self._study.name)
+        trial = next((trial for trial in recorded if trial.number == number), None)
+        if trial:
+            self._tell(trial)
+        else:
+            self._tools.board.tell(self._study.name, number, TrialState.INTERRUPTED, None, "interrupted")
 
     def _stop_if_broken(self) -> None:
         """Raise SessionError where the last trials all failed: more would fail too."""
