@@ -4,20 +4,7 @@ import signal
 import traceback
 
 from advisor.errors import AdvisorError, OutOfMemoryError, SessionError
-from advisor.records.memory_faults import speaks_of_memory
-
-# Mistakes in a program. Whatever their message says, a smaller batch does not mend them.
-_PROGRAM_FAULTS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    ImportError,
-    LookupError,
-    NameError,
-    SyntaxError,
-    TypeError,
-    ValueError,
-)
+from advisor.records.memory_faults import is_out_of_memory, speaks_of_memory
 
 # Signals that, without a word from the dying process, most often mean that memory ran out.
 _SUSPECT_ALWAYS = {signal.SIGKILL: "the system ends a process so when memory runs out"}
@@ -37,7 +24,7 @@ def fault_of_exception(error: Exception) -> AdvisorError:
         return error
     text = f"{type(error).__name__}: {error}"
     detail = "".join(traceback.format_exception(error))[-_TRACEBACK_CHARACTERS:]
-    if not isinstance(error, _PROGRAM_FAULTS) and speaks_of_memory(text):
+    if is_out_of_memory(error):
         return OutOfMemoryError(f"The training session ran out of memory: {_headline(text)}", detail)
     return SessionError(f"The training session failed: {_headline(text)}", detail)
 

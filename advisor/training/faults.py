@@ -7,14 +7,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import tensorflow as tf
-
 from advisor.errors import AdvisorError, OutOfMemoryError, SessionError, WorkloadError
-from advisor.records.memory_faults import speaks_of_memory
+from advisor.records.memory_faults import is_out_of_memory
 
 _LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")})
 _PACKAGE = str(Path(__file__).parent.parent)
-_DISK_FULL = ("No space left on device", "Disk quota exceeded")
 _CHARACTERS = 400
 _COLOUR = re.compile(r"\x1b\[\d+m")
 # Lines of a TensorFlow or Keras message that speak of the graph rather than of the fault.
@@ -23,16 +20,6 @@ _NOISE = re.compile(
     r"Exception encountered when calling .*|\[\[\{\{node .*|\s.*|)$"
 )
 _ASIDES = re.compile(r"\s*\[(\[\{\{node [^\]]*\]\]|Op:[^\]]*\])|\{\{function_node [^}]*\}\}\s*|\s+name:\s*$")
-
-
-def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether ``error`` says that memory ran out; a mistake in a program never does."""
-    text = f"{type(error).__name__}: {error}"
-    if any(disk_full in text for disk_full in _DISK_FULL):
-        return False
-    if isinstance(error, MemoryError | tf.errors.ResourceExhaustedError):
-        return True
-    return isinstance(error, tf.errors.OpError | RuntimeError | OSError) and speaks_of_memory(text)
 
 
 def brief(error: BaseException) -> str:

@@ -37,6 +37,9 @@ _HARMLESS = [
     "ValueError: Expected input batch_size (1) to match target batch_size (2).",
     "ImportError: libgomp.so.1: cannot allocate memory in static TLS block",
     "RESOURCE_EXHAUSTED: Received message larger than max (5000000 vs. 4194304)",
+    "OSError: [Errno 28] No space left on device: '/tmp/cache'",
+    "ResourceExhaustedError: /tmp/cache/0.tmp; No space left on device [Op:CacheDatasetV2]",
+    "RESOURCE_EXHAUSTED: /home/me/file; Disk quota exceeded",
     "",
 ]
 
@@ -64,6 +67,21 @@ def test_a_mistake_in_a_program_is_never_a_shortage(kind: type[Exception], text:
 
 def test_a_memory_error_needs_no_text() -> None:
     assert type(fault_of_exception(MemoryError())) is OutOfMemoryError
+
+
+class ResourceExhaustedError(Exception):
+    """Stands for TensorFlow's, which this room does not import."""
+
+
+def test_a_full_disk_is_no_shortage_even_where_it_is_named_lines_after_the_type() -> None:
+    text = "Graph execution error:\n\nDetected at node Save\n/tmp/x; No space left on device"
+    assert type(fault_of_exception(ResourceExhaustedError(text))) is SessionError
+    assert type(fault_of_exception(ResourceExhaustedError("Graph execution error:"))) is OutOfMemoryError
+
+
+def test_memory_that_ran_out_is_recognised_after_a_line_about_the_disk() -> None:
+    output = "cache not written: No space left on device\nterminate called: std::bad_alloc"
+    assert type(fault_of_death("train", 1, output, None)) is OutOfMemoryError
 
 
 def test_a_long_message_is_cut_and_kept_whole_in_the_detail() -> None:

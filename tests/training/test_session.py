@@ -13,8 +13,9 @@ import tensorflow as tf
 from advisor import Workload
 from advisor.errors import WorkloadError
 from advisor.records.description import Configuration
+from advisor.records.memory_faults import is_out_of_memory
 from advisor.training.evaluation import evaluation_batch_size
-from advisor.training.faults import brief, is_out_of_memory
+from advisor.training.faults import brief
 from tests.training.zoo import BY_NAME
 
 
