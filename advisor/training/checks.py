@@ -1,6 +1,7 @@
 """Faults of data and loss that would otherwise show as a puzzling error, or as a wrong result."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from difflib import get_close_matches
 from typing import Any
 
 import keras
@@ -8,8 +9,10 @@ import numpy as np
 
 from advisor.errors import WorkloadError
 from advisor.records.target import Target
+from advisor.records.workload import Workload
 from advisor.training.data import ArraySplit, Batch, DatasetSplit, Split
 from advisor.training.losses import LossPart
+from advisor.training.portraits import is_spoken_of, words_of_workload
 
 _SPARSE = "sparse_categorical_crossentropy"
 _BINARY = ("binary_crossentropy", "binary_focal_crossentropy")
@@ -75,6 +78,31 @@ def check_target(target: Target | None, metrics: Sequence[str]) -> None:
             f"The target is on {target.metric!r}, which the model does not report. It reports "
             f"{', '.join(metrics)}: choose one of them, or add the metric to the workload's metrics."
         )
+
+
+def check_names_are_read(workload: Workload, fixed: Iterable[str], read: Set[str]) -> None:
+    """Raise WorkloadError where a hyperparameter is searched or ``fixed`` that nothing reads.
+
+    ``read`` are the names that model and optimizer have read at the defaults. A name that stands in the
+    user's code may be read at other values, and is let pass.
+    """
+    unread = sorted({*fixed, *workload.search_space} - read)
+    if not unread:
+        return
+    spoken = words_of_workload(workload)
+    wrong = [name for name in unread if not is_spoken_of(name, spoken)]
+    valid = sorted({*read, *unread} - {*wrong})
+    if wrong:
+        raise WorkloadError(
+            f"No part of the workload {workload.name!r} reads the hyperparameter "
+            f"{', '.join(_with_closest(name, valid) for name in wrong)}, so that fixing or searching it "
+            f"would change nothing. Correct or remove it; valid are {', '.join(valid) or 'none'}."
+        )
+
+
+def _with_closest(name: str, valid: Sequence[str]) -> str:
+    closest = get_close_matches(name, valid, n=1)
+    return f"{name!r} (did you mean {closest[0]!r}?)" if closest else repr(name)
 
 
 def _check_finite(split: Split, path: str, column: _Column) -> None:

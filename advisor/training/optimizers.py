@@ -1,6 +1,6 @@
 """Optimizers whose hyperparameters are variables, so that new values need no new program."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from typing import Any, Protocol
 
 import keras
@@ -53,9 +53,18 @@ def check_values(values: Values, names: Mapping[str, float]) -> None:
 
 
 class HeldOptimizer(Protocol):
-    """A Keras optimizer, and how to give it other values without building it anew."""
+    """A Keras optimizer, and how to give it other values without building it anew.
+
+    ``configuration`` is what the user's function built it with, without a constant learning rate;
+    ``names_read`` are the hyperparameters that were looked at for it.
+    """
 
     optimizer: keras.optimizers.Optimizer
+    configuration: Mapping[str, Any]
+
+    @property
+    def names_read(self) -> Set[str]:
+        """Return names of hyperparameters."""
 
     def held(self) -> frozenset[str]:
         """Return the names of the hyperparameters that are held as values."""
@@ -77,6 +86,7 @@ class NamedOptimizer:
 
     def __init__(self, name: str, values: Values) -> None:
         self._names = tuple(DEFAULTS[name])
+        self.configuration: Mapping[str, Any] = {}
         self._switches = _switches(values)
         self.optimizer = _build(name, values)
         self._variables = {}
@@ -86,6 +96,11 @@ class NamedOptimizer:
             variable = keras.Variable(float(values[part]), trainable=False, name=part)
             setattr(self.optimizer, part, variable)
             self._variables[part] = variable
+
+    @property
+    def names_read(self) -> Set[str]:
+        """All of its own."""
+        return self.held()
 
     def held(self) -> frozenset[str]:
         """Return all names."""
@@ -113,7 +128,13 @@ class CustomOptimizer:
                 "The optimizer function returned an optimizer that is already in use. Make a new one at each "
                 "call."
             )
-        self._rest, self._learning_rate = _configuration(self.optimizer)
+        configuration, self._learning_rate = _configuration(self.optimizer)
+        self.configuration: Mapping[str, Any] = configuration
+
+    @property
+    def names_read(self) -> Set[str]:
+        """What the function looked at."""
+        return self._read.names_read
 
     def held(self) -> frozenset[str]:
         """Return the learning rate, if the function read it and a constant came of it."""
@@ -129,7 +150,7 @@ class CustomOptimizer:
         other = _call(self._function, Hyperparameters(values))
         rest, learning_rate = _configuration(other)
         constant = (learning_rate is None) == (self._learning_rate is None)
-        return type(other) is type(self.optimizer) and constant and rest == self._rest
+        return type(other) is type(self.optimizer) and constant and rest == self.configuration
 
     def assign(self, values: Values) -> None:
         """Take over the constant learning rate that the function gives for ``values``."""

@@ -7,9 +7,9 @@ from advisor.records.description import WorkloadDescription
 from advisor.records.requests import WorkloadReference
 from advisor.records.search_space import HyperparameterValue, default_value
 from advisor.training import devices
-from advisor.training.checks import check_losses, check_splits, check_target
+from advisor.training.checks import check_losses, check_names_are_read, check_splits, check_target
 from advisor.training.data import load_splits
-from advisor.training.fingerprint import fingerprint
+from advisor.training.fingerprint import Parts, code_of, fingerprint
 from advisor.training.loading import load_workload
 from advisor.training.optimizers import CUSTOM, Values, check_values, defaults_of
 from advisor.training.program import Program
@@ -27,6 +27,7 @@ class Problem:
     def __init__(self, reference: WorkloadReference) -> None:
         seed_everything(_LOADING_SEED)  # So that a workload splits its data alike in every process.
         self.workload = load_workload(reference)
+        self._code = code_of(self.workload)
         optimizer = defaults_of(self.workload.optimizer)
         space = {
             name: default_value(distribution)
@@ -34,7 +35,7 @@ class Problem:
             if name not in optimizer or distribution.default is not None
         }
         self.defaults: Values = {**optimizer, **space, **reference.fixed}
-        self.fixed = reference.fixed.keys()
+        self.fixed = reference.fixed
         self.splits = load_splits(self.workload)
         check_splits(self.splits)
         self._losses_are_checked = False
@@ -78,22 +79,20 @@ class Problem:
 
     def describe(self, program: Program, initial_metrics: Mapping[str, float]) -> WorkloadDescription:
         """Return the description; ``program`` was built for the defaults."""
+        check_names_are_read(self.workload, self.fixed, program.names_read | program.optimizer_names_read)
         optimizer = self.workload.optimizer
         configuration = devices.configuration(program.model.dtype_policy.name)
         environment = devices.environment()
-        read = {name: self.defaults[name] for name in sorted(program.names_read)}
-        of_optimizer = {
-            name: self.defaults[name] for name in defaults_of(optimizer) if name != "learning_rate"
-        }
         return WorkloadDescription(
             name=self.workload.name,
             fingerprint=fingerprint(
-                self.workload, self.splits, program.model, (read, of_optimizer), configuration, environment
+                self.workload, self.splits, program.model, self._parts(program), configuration, environment
             ),
             target=self.workload.target,
             optimizer=CUSTOM if callable(optimizer) else optimizer,
             optimizer_hyperparameters={
-                name: float(self.defaults[name]) for name in sorted(program.held_hyperparameters - self.fixed)
+                name: float(self.defaults[name])
+                for name in sorted(program.held_hyperparameters - self.fixed.keys())
             },
             search_space={
                 name: range_ for name, range_ in self.workload.search_space.items() if name not in self.fixed
@@ -105,3 +104,18 @@ class Problem:
             configuration=configuration,
             environment=environment,
         )
+
+    def _parts(self, program: Program) -> Parts:
+        """Return what the fingerprint takes of model, optimizer and loss besides the built model.
+
+        The learning rate is retuned by every study and so is no part of it, unless it is fixed.
+        """
+        of_optimizer = defaults_of(self.workload.optimizer).keys() | program.optimizer_names_read
+        values = {name: self.defaults[name] for name in of_optimizer - {"learning_rate"}}
+        configuration = program.optimizer_configuration
+        return {
+            "model": [self._code["model"], {name: self.defaults[name] for name in program.names_read}],
+            "optimizer": [self._code["optimizer"], values, configuration, self.fixed],
+            "loss": self._code["loss"],
+            "target": self._code["target"],
+        }

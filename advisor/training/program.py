@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -74,6 +75,16 @@ class Program:
     def names_read(self) -> frozenset[str]:
         """Names of the hyperparameters that the model has read so far."""
         return frozenset(self._hp.names_read)
+
+    @property
+    def optimizer_names_read(self) -> frozenset[str]:
+        """Names of the hyperparameters that the optimizer has, or its function has read."""
+        return frozenset(self._held.names_read)
+
+    @property
+    def optimizer_configuration(self) -> Mapping[str, Any]:
+        """What the user's optimizer was built with, without a constant learning rate."""
+        return self._held.configuration
 
     @property
     def size_bytes(self) -> int:

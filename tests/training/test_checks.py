@@ -1,5 +1,6 @@
 """A faulty workload is refused in a sentence that says what was found and what to do."""
 
+from dataclasses import replace
 from functools import partial
 
 import keras
@@ -7,8 +8,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from advisor import Categorical, Target, Workload
+from advisor import Categorical, Float, Int, Target, Workload
 from advisor.errors import AdvisorError, OutOfMemoryError, SessionError, WorkloadError
+from tests.training import zoo
 
 X, Y = np.ones((12, 4), "float32"), np.ones((12, 1), "float32")
 LABELS = np.arange(12, dtype="int32") % 3
@@ -300,3 +302,51 @@ def test_no_training_is_active_after_a_failed_reset(picky):
         picky.reset(4, {"unknown": 1}, 0)
     with pytest.raises(SessionError, match="call reset first"):
         picky.train(1)
+
+
+# Names of hyperparameters. A name that stands anywhere in the module counts, so some are in another one.
+
+
+def read_under_a_condition(hp):
+    rates = [hp.rate] if hp.extra else []
+    rates += [hp[f"rate_{layer}"] for layer in range(hp.layers)]
+    dropouts = [keras.layers.Dropout(rate) for rate in rates]
+    return keras.Sequential([keras.Input((4,)), *dropouts, keras.layers.Dense(1)])
+
+
+MISSPELT = {
+    "fixed": ("momentun", {"fixed": {"momentun": 0.5}}, "nesterov", "momentum"),
+    "searched": ("learning_rat", {"search_space": {"learning_rat": Float(0.1, 1.0)}}, "sgd", "learning_rate"),
+    "of another optimizer": ("momentum", {"fixed": {"momentum": 0.5}}, "adam", None),
+    "of a function": ("beta_2", {"fixed": {"beta_2": 0.5}}, zoo.own_sgd, "beta_1"),
+}
+
+
+@pytest.mark.parametrize("name", MISSPELT)
+def test_a_name_of_a_study_that_nothing_reads_is_refused(open_workload, name):
+    unread, reference, optimizer, closest = MISSPELT[name]
+    workload = replace(zoo.BY_NAME["weighted"], name="faulty", optimizer=optimizer)
+    session = open_workload(workload, **reference)
+    with pytest.raises(WorkloadError, match=f"'faulty' reads the hyperparameter '{unread}'") as caught:
+        session.describe()
+    assert ("did you mean" in str(caught.value)) == (closest is not None)
+    assert (closest or "beta_1, beta_2, epsilon, learning_rate, weight_decay") in str(caught.value)
+
+
+def test_a_name_of_the_workload_that_nothing_reads_is_refused(open_workload):
+    space = {"factor": Float(0.5, 1.0), "factors": Float(0.5, 1.0)}
+    workload = replace(zoo.BY_NAME["weighted"], build_model=zoo.ReadsInCall, search_space=space)
+    session = open_workload(workload)
+    with pytest.raises(WorkloadError, match=r"'factors' \(did you mean 'factor'\?\).*valid are .*, factor,"):
+        session.describe()
+
+
+def test_names_that_are_read_late_or_under_a_condition_are_accepted(open_workload):
+    space = {"extra": Categorical((False, True)), "layers": Int(0, 2, default=0), "rate": Float(0.0, 0.5)}
+    space |= {f"rate_{layer}": Float(0.0, 0.5) for layer in range(2)}
+    session = open_workload(
+        faulty(build=read_under_a_condition, search_space=space), fixed={"rate": 0.1, "rate_1": 0.2}
+    )
+    assert set(session.describe().search_space) == {"extra", "layers", "rate_0"}
+    late = faulty(build=zoo.ReadsInCall, search_space={"factor": Float(0.5, 1.0)})
+    assert set(open_workload(late).describe().search_space) == {"factor"}

@@ -130,8 +130,12 @@ def test_switching_weight_decay_on_rebuilds_once(open_workload):
 
 
 def test_a_search_space_of_a_study_adds_to_the_workloads_and_fixed_values_become_defaults(open_workload):
+    def with_width(hp):
+        dropout, hidden = keras.layers.Dropout(hp.dropout), keras.layers.Dense(hp.width)
+        return keras.Sequential([keras.Input((4,)), hidden, dropout, keras.layers.Dense(1)])
+
     session = open_workload(
-        workload(with_dropout, **DROPOUT),
+        workload(with_width, **DROPOUT),
         search_space={"learning_rate": Float(1e-3, 1.0, log=True), "width": Int(1, 4)},
         fixed={"momentum": 0.5, "dropout": 0.25},
     )

@@ -131,6 +131,21 @@ class SelfMade(keras.Model):
         return drawn
 
 
+class ReadsInCall(keras.Model):
+    """Reads a hyperparameter while it is called."""
+
+    def __init__(self, hp):
+        super().__init__()
+        self.hp, self.dense = hp, keras.layers.Dense(1)
+
+    def call(self, x):
+        return self.dense(x) * self.hp["factor"]
+
+
+def own_sgd(hp):
+    return keras.optimizers.SGD(hp.learning_rate, hp.beta_1)
+
+
 def _tagged(count):
     tokens = _noise.integers(1, 9, size=(count, 6)).astype("int32")
     for row, length in zip(tokens, _noise.integers(1, 7, size=count), strict=True):
