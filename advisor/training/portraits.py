@@ -109,7 +109,7 @@ class Portraits:
         return [source(value), held, {name: _elsewhere(self.of(item), folder) for name, item in found}]
 
     def _module(self, module: Any) -> Any:
-        return module.__name__.rpartition(".")[2]
+        return None if self.is_users(module) else module.__name__.rpartition(".")[2]
 
     def _array(self, array: Any) -> Any:
         return digest_of(np.asarray(array))
@@ -129,13 +129,17 @@ class Portraits:
     def _configuration(self, value: Any) -> Any:
         """Return a Keras object's configuration, where it can tell one."""
         try:
-            return self.of(value.get_config())
+            return self.of(_unnamed(value, value.get_config()))
         except Exception:
             return None
 
     def _attributes(self, value: Any) -> Any:
         """Return the attributes of an object or class that hold data."""
-        held = {name: item for name, item in getattr(value, "__dict__", {}).items() if name[:1] != "_"}
+        held = {
+            name: item
+            for name, item in _unnamed(value, getattr(value, "__dict__", {})).items()
+            if name[:1] != "_"
+        }
         return {name: self.of(item) for name, item in sorted(held.items()) if self._is_data(item)}
 
     def _is_data(self, value: Any) -> bool:
@@ -193,6 +197,13 @@ def digest_of(array: np.ndarray[Any, Any]) -> str:
         return hashlib.sha256("\x1f".join(map(str, array.flat)).encode()).hexdigest()
     content: Any = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return hashlib.sha256(content).hexdigest()
+
+
+def _unnamed(value: Any, parts: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Leave out a loss's name, in which Keras may count the losses made so far."""
+    if not isinstance(value, keras.losses.Loss):
+        return parts
+    return {name: part for name, part in parts.items() if name != "name"}
 
 
 def _elsewhere(portrait: Any, folder: str) -> Any:

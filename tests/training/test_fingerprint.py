@@ -239,6 +239,7 @@ def test_another_folder_process_hash_seed_and_training_before_change_nothing(tmp
 
 
 def _by_value(workload):
+    """Return ``workload`` as from a notebook, whose code goes along without its text."""
     module = sys.modules[workload.build_model.__module__]
     cloudpickle.register_pickle_by_value(module)
     try:
@@ -256,8 +257,10 @@ def test_what_the_code_names_elsewhere_counts(tmp_path, monkeypatch):
         workload = load_workload(WorkloadReference(source))
         found = code_of(workload)
         assert code_of(workload) == found
-        by_value = _by_value(replace(workload, loss="mse"))  # Keras cannot pickle a loss of the user's
-        assert code_of(by_value)["model"] == found["model"]
+        sent = replace(workload, loss="mse")  # Keras cannot pickle a loss of the user's
+        by_name = load_workload(WorkloadReference("told", cloudpickle.dumps(sent)))
+        assert code_of(by_name)["model"] == found["model"]
+        assert code_of(_by_value(sent)) == code_of(_by_value(_by_value(sent)))
         return found
 
     before = parts(0)
