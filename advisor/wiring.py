@@ -171,7 +171,7 @@ def default_artifacts(storage: str) -> Path:
 def ask(workload: WorkloadArgument) -> Question:
     """Return the question that names ``workload``; where none is named, ``advisor.toml`` or the digits."""
     if isinstance(workload, Workload):
-        return Question(WorkloadReference(workload.name, pickled=_pickled(workload)), "")
+        return Question(WorkloadReference(workload.name, pickled=_pickled(workload)), "WORKLOAD")
     if workload is None and not Path(DEFAULT_STUDY_FILE).exists():
         said = (
             "No workload was named: using the bundled handwritten digits (see advisor --help for your own)."

@@ -17,6 +17,9 @@ import pytest
 
 pytest.register_assert_rewrite("tests.contracts.store", "tests.contracts.board")
 
+# A background job of a shell ignores Ctrl-C, and so would every command that the tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 PASSWORD = "open-sesame"
 
 

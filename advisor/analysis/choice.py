@@ -37,8 +37,8 @@ def recommend_batch_size(
     """Return the answers, the recommendation, and what every batch size in the tried range takes.
 
     Candidates are the measured batch sizes between the smallest and the largest that reached the target
-    and not above the saturation batch size. They are compared by their measured steps, evened out by the
-    fitted curve. There is no recommendation where nothing reached the target. ``workload_argument`` is
+    and not above the saturation batch size unless they were trained. They are compared by their measured
+    steps, evened out by the fitted curve. There is no recommendation where nothing reached the target. ``workload_argument`` is
     how the user named the workload on the command line.
     """
     costs = resource_costs(throughput, results, fit, prices)
@@ -164,10 +164,14 @@ def _trusted(fit: ScalingFit) -> bool:
 
 
 def _up_to_saturation(costs: tuple[ResourceCost, ...], saturation: int | None) -> tuple[ResourceCost, ...]:
-    """Return the costs up to the saturation batch size, or all where every one lies above it."""
+    """Return the costs that may be recommended: those that were trained, others up to saturation alone.
+
+    A batch size above saturation that was trained stays: where its steps fell, it may still be fastest.
+    """
     if saturation is None:
         return costs
-    return tuple(cost for cost in costs if cost.batch_size <= saturation) or costs
+    kept = (cost for cost in costs if cost.batch_size <= saturation or not cost.interpolated)
+    return tuple(kept) or costs
 
 
 def _answers(throughput: Throughput, fit: ScalingFit, fastest: int | None, cheapest: int | None) -> Answers:

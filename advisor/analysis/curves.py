@@ -59,15 +59,21 @@ def diverged(points: Sequence[CurvePoint]) -> bool:
     """Return whether the training loss is not finite, or stays far above its start.
 
     Far above means by ``DIVERGENCE_FACTOR`` times the size of the first loss, at the last two points: a
-    large learning rate may overshoot once and recover.
+    large learning rate may overshoot once and recover. A validation loss that is no worse than at the
+    first evaluation speaks against it: the first examples may only have been easy.
     """
     losses = [point.training_loss for point in points if point.training_loss is not None]
     if not all(math.isfinite(loss) for loss in losses):
         return True
-    if len(losses) < 3 or losses[0] == 0:
+    if len(losses) < 3 or losses[0] == 0 or _validates(points):
         return False
     limit = losses[0] + DIVERGENCE_FACTOR * abs(losses[0])
     return min(losses[-2:]) > limit
+
+
+def _validates(points: Sequence[CurvePoint]) -> bool:
+    losses = [point.metrics["loss"] for point in points if "loss" in point.metrics]
+    return len(losses) > 1 and losses[-1] <= losses[0]
 
 
 def _interpolated(low: int, before: float, high: int, value: float, target: Target) -> float:

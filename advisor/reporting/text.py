@@ -119,7 +119,10 @@ def _report_parts(report: Report) -> Iterator[RenderableType]:
 
 def _spending_parts(plan: SpendingPlan) -> Iterator[RenderableType]:
     sizes = ", ".join(number(size) for size in plan.batch_sizes)
-    yield paragraph(f"The search looks at batch sizes {sizes}. It uses at most")
+    yield paragraph(
+        f"The search looks at up to {len(plan.batch_sizes)} batch sizes, the dearest of which are {sizes}. "
+        "It uses at most"
+    )
     yield pairs(_spending_rows(plan))
     yield paragraph("and usually far less, since a trial ends as soon as it is slower than the best.")
 

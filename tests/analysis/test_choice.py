@@ -72,12 +72,7 @@ def test_the_choice_is_never_far_from_the_best(
         for size in SIZES
     ]
     found = recommended(measured, noisy, fit(min_steps, critical))
-    bound = measured.saturation_batch_size or SIZES[-1]
-    true = {
-        size: (fixed_s + per_example_s * size) * hyperbola(size, min_steps, critical)
-        for size in SIZES
-        if size <= bound
-    }
+    true = {size: (fixed_s + per_example_s * size) * hyperbola(size, min_steps, critical) for size in SIZES}
     assert true[found.batch_size] <= min(true.values()) * 1.05 * math.exp(4 * 0.03 * math.sqrt(2))
 
 
@@ -226,13 +221,24 @@ def test_a_size_that_was_tried_and_failed_is_not_interpolated() -> None:
     assert 64 not in {each.batch_size for each in costs}
 
 
-def test_the_saturation_batch_size_bounds_the_recommendation() -> None:
+def test_the_saturation_batch_size_bounds_what_was_not_trained() -> None:
     measured = summarize(run({8: 1e-3, 16: 2e-3, 32: 4e-3, 64: 8e-3}))
     assert measured.saturation_batch_size == 8
-    found = recommended(measured, results([8, 16, 32, 64], MIN_STEPS, 1e6), fit(MIN_STEPS, 1e6))
-    assert found.batch_size == 8
     only_above = recommended(measured, results([32, 64], MIN_STEPS, CRITICAL), fit(MIN_STEPS, CRITICAL))
     assert only_above.batch_size == 32
+    untrained = recommended(measured, results([8, 64], MIN_STEPS, 1e6), fit(MIN_STEPS, 1e6))
+    assert untrained.batch_size in (8, 64)
+
+
+def test_a_trained_size_above_saturation_that_is_faster_is_recommended() -> None:
+    measured = summarize(run({16: 1e-3, 32: 1.22e-3, 64: 2.46e-3, 128: 5e-3}))
+    assert measured.saturation_batch_size == 32
+    found = recommended(
+        measured,
+        [result(16, 400.0), result(32, 190.0), result(64, 40.0), result(128, 30.0)],
+        ScalingFit(FitOutcome.NOT_HYPERBOLIC, 0.2),
+    )
+    assert found.batch_size == 64
 
 
 def test_without_a_size_that_reached_the_target_there_is_no_recommendation() -> None:

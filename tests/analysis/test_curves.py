@@ -94,6 +94,17 @@ def test_best_point_is_the_earliest_of_the_best_finite_ones() -> None:
     assert best_point([], LOSS) is None
 
 
+def test_a_first_batch_that_happens_to_be_easy_is_no_divergence() -> None:
+    losses = [0.096, 2.53, 1.35]
+    falling, rising = [1.36, 1.33, 1.30], [1.36, 5.0, 9.0]
+    assert not diverged(
+        [CurvePoint(step, {"loss": falling[step]}, loss, 0.1, 0.01) for step, loss in enumerate(losses)]
+    )
+    assert diverged(
+        [CurvePoint(step, {"loss": rising[step]}, loss, 0.1, 0.01) for step, loss in enumerate(losses)]
+    )
+
+
 @pytest.mark.parametrize(
     ("losses", "expected"),
     [

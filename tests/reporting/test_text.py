@@ -159,7 +159,7 @@ def test_report_has_all_parts_and_what_is_next() -> None:
 
 def test_spending_names_every_limit() -> None:
     text = words(spending_text(evidence.spending()))
-    assert "batch sizes 8, 16, 32" in text
+    assert "up to 3 batch sizes, the dearest of which are 8, 16, 32" in text
     assert "98, of which 12 are recorded" in text
     assert "1,234,567" in text and "5.21 min" in text and "0.217 EUR" in text
     unpriced = words(spending_text(replace(evidence.spending(), money=None)))
