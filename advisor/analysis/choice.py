@@ -38,8 +38,8 @@ def recommend_batch_size(
 
     Candidates are the measured batch sizes between the smallest and the largest that reached the target
     and not above the saturation batch size unless they were trained. They are compared by their measured
-    steps, evened out by the fitted curve. There is no recommendation where nothing reached the target. ``workload_argument`` is
-    how the user named the workload on the command line.
+    steps, evened out by the fitted curve. There is no recommendation where nothing reached the target.
+    ``workload_argument`` is how the user named the workload on the command line.
     """
     costs = resource_costs(throughput, results, fit, prices)
     candidates = _up_to_saturation(costs, throughput.saturation_batch_size)
