@@ -39,6 +39,10 @@ class OutOfMemoryError(SessionError):
     """A training session ran out of memory, or died as one that did."""
 
 
+class SuspectedMemoryError(OutOfMemoryError):
+    """A training session died in a way that is usual where memory runs out, without a word about it."""
+
+
 class SessionTimeoutError(SessionError):
     """A training session did not answer within its deadline."""
 

@@ -44,7 +44,7 @@ def main() -> None:
 def _serve(connection: Connection, opening: Opening) -> None:
     try:
         session = _open(opening)
-    except Exception as error:
+    except BaseException as error:  # Whatever it is, it is told and does not end in silence.
         connection.send(Failure.of(fault_of_exception(error)))
         return
     connection.send(Reply(None))
@@ -67,7 +67,7 @@ def _answer(session: TrainingSession, request: Request) -> bytes:
     """Return the pickled outcome; a value that cannot be pickled is a failure of the call."""
     try:
         return pickle.dumps(Reply(getattr(session, request.method)(*request.arguments)))
-    except Exception as error:
+    except BaseException as error:
         return pickle.dumps(Failure.of(fault_of_exception(error)))
 
 

@@ -3,7 +3,7 @@
 import signal
 import traceback
 
-from advisor.errors import AdvisorError, OutOfMemoryError, SessionError
+from advisor.errors import AdvisorError, OutOfMemoryError, SessionError, SuspectedMemoryError
 from advisor.records.memory_faults import is_out_of_memory, speaks_of_memory
 
 # Signals that, without a word from the dying process, most often mean that memory ran out.
@@ -18,7 +18,7 @@ _TRACEBACK_CHARACTERS = 4000
 _SHELL_SIGNAL_BASE = 128
 
 
-def fault_of_exception(error: Exception) -> AdvisorError:
+def fault_of_exception(error: BaseException) -> AdvisorError:
     """Return ``error`` if it is the advisor's own, else what it means, with the end of its traceback."""
     if isinstance(error, AdvisorError):
         return error
@@ -45,11 +45,21 @@ def fault_of_death(
         )
     why = _suspicion(number, memory_limit_bytes)
     if why:
-        return OutOfMemoryError(
-            f"The training session died during {call} ({how}); out of memory is suspected, since {why}.",
+        return SuspectedMemoryError(
+            f"The training session died during {call} ({how}); out of memory is suspected, since {why}. "
+            f"{_last_words(output)}",
             detail,
         )
-    return SessionError(f"The training session died during {call} ({how}).", detail)
+    return SessionError(f"The training session died during {call} ({how}). {_last_words(output)}", detail)
+
+
+def _last_words(output: str) -> str:
+    """Return the line of ``output`` that tells most of a death, in a sentence."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    fatal = [line for line in lines if line.startswith("Fatal Python error")]
+    if not lines:
+        return "It said nothing; run the workload's file by itself to see more."
+    return f"Its last words: {_headline((fatal or lines[-1:])[0])}"
 
 
 def _suspicion(number: int | None, memory_limit_bytes: int | None) -> str | None:

@@ -13,7 +13,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import IO
 
-from advisor.errors import SessionError, SessionTimeoutError
+from advisor.errors import AdvisorError, SessionError, SessionTimeoutError
 from advisor.execution.faults import fault_of_death
 from advisor.execution.messages import Failure, Opening, Reply, Request
 
@@ -69,6 +69,14 @@ class SessionProcess:
             reply: Reply | Failure = self._connection.recv()
         except (EOFError, OSError):
             raise self._death(call) from None
+        except AdvisorError:
+            raise
+        except Exception as error:
+            self.kill()
+            raise SessionError(
+                f"The training session answered {call} with what cannot be read here ({error}). Use plain "
+                "numbers, texts and names in the workload's target and search_space."
+            ) from error
         except BaseException:
             self.kill()
             raise
@@ -136,8 +144,8 @@ def _start(opening: Opening) -> tuple[subprocess.Popen[bytes], Connection, Conne
         file.seek(0)
         inherited = (child_end.fileno(), lifeline_end.fileno(), file.fileno())
         child = subprocess.Popen(
-            # -u saves the last words of a crash.
-            [sys.executable, "-u", "-m", "advisor.execution.child", *map(str, inherited)],
+            # -u saves the last words of a crash; with -P no file in this folder stands in for a module.
+            [sys.executable, "-u", "-P", "-m", "advisor.execution.child", *map(str, inherited)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -28,6 +28,7 @@ def brief(error: BaseException) -> str:
         message = str(error.args[0])
     else:
         message = str(getattr(error, "message", "") or error)
+    message = message.partition("Traceback (most recent call last):")[0] or message
     lines = (_ASIDES.sub("", line) for line in _COLOUR.sub("", message).splitlines())
     telling = " ".join(line.strip() for line in lines if not _NOISE.match(line))
     message = telling or message.strip() or "no message"
@@ -50,9 +51,9 @@ def blaming_the_workload(doing: str) -> Iterator[None]:
     """Turn what is raised inside into a fault of the workload that names what was being done."""
     try:
         yield
-    except AdvisorError:
+    except (AdvisorError, GeneratorExit):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # The user's code may raise anything; Ctrl-C does not come here.
         if is_out_of_memory(error):
             raise OutOfMemoryError(f"Memory ran out while {doing}. {brief(error)}") from error
         raise WorkloadError(f"{doing[0].upper()}{doing[1:]} failed{place(error)}. {brief(error)}") from error

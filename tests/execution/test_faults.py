@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from advisor import errors
-from advisor.errors import AdvisorError, OutOfMemoryError, SessionError
+from advisor.errors import AdvisorError, OutOfMemoryError, SessionError, SuspectedMemoryError
 from advisor.execution.faults import fault_of_death, fault_of_exception
 from advisor.execution.messages import Failure
 from advisor.records.memory_faults import MEMORY_TEXTS, speaks_of_memory
@@ -96,12 +96,12 @@ def test_a_long_message_is_cut_and_kept_whole_in_the_detail() -> None:
 @pytest.mark.parametrize(
     ("status", "limit", "kind"),
     [
-        (-signal.SIGKILL, None, OutOfMemoryError),
-        (137, None, OutOfMemoryError),
-        (-signal.SIGSEGV, 2**30, OutOfMemoryError),
+        (-signal.SIGKILL, None, SuspectedMemoryError),
+        (137, None, SuspectedMemoryError),
+        (-signal.SIGSEGV, 2**30, SuspectedMemoryError),
         (-signal.SIGSEGV, None, SessionError),
-        (139, 2**30, OutOfMemoryError),
-        (-signal.SIGBUS, 2**30, OutOfMemoryError),
+        (139, 2**30, SuspectedMemoryError),
+        (-signal.SIGBUS, 2**30, SuspectedMemoryError),
         (-signal.SIGABRT, 2**30, SessionError),
         (-signal.SIGTERM, 2**30, SessionError),
         (0, 2**30, SessionError),
@@ -113,7 +113,7 @@ def test_the_table_of_deaths(status: int | None, limit: int | None, kind: type[S
     fault = fault_of_death("train", status, "the last line", limit)
     assert type(fault) is kind
     assert fault.detail.endswith("the last line")
-    assert ("suspected" in fault.message) == (kind is OutOfMemoryError)
+    assert ("suspected" in fault.message) == (kind is SuspectedMemoryError)
 
 
 @given(st.integers(-64, 255), st.none() | st.integers(0, 2**40), st.text())

@@ -11,7 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from advisor.errors import OutOfMemoryError, SessionError, SessionTimeoutError, WorkloadError
+from advisor.errors import (
+    OutOfMemoryError,
+    SessionError,
+    SessionTimeoutError,
+    SuspectedMemoryError,
+    WorkloadError,
+)
 from advisor.execution import local, process
 from advisor.execution.local import ChildSession, LocalSessions
 from advisor.execution.memory import default_memory_limit_bytes
@@ -98,6 +104,7 @@ def test_relative_paths_mean_the_callers_directory(
         ("runtime error", OutOfMemoryError, "ran out of memory: RuntimeError: CUDA_ERROR", "raise error"),
         ("out of memory", OutOfMemoryError, "^too large$", "said the allocator"),
         ("ask", SessionError, "EOFError", "input"),
+        ("system exit", SessionError, "failed: SystemExit: the file left", "raise error"),
     ],
 )
 def test_what_a_session_raises(fault: str, kind: type[SessionError], message: str, detail: str) -> None:
@@ -128,12 +135,15 @@ def test_a_result_that_cannot_travel_is_a_failure_of_the_call() -> None:
 @pytest.mark.parametrize(
     ("fault", "kind", "message"),
     [
-        ("kill", OutOfMemoryError, r"during train \(signal SIGKILL\); out of memory is suspected"),
-        ("exit 137", OutOfMemoryError, r"exit status 137, signal SIGKILL\); out of memory is suspected"),
-        ("segfault", OutOfMemoryError, r"signal SIGSEGV\); out of memory is suspected.*limit \d+\.\d GiB"),
+        ("kill", SuspectedMemoryError, r"during train \(signal SIGKILL\); out of memory is suspected"),
+        ("exit 137", SuspectedMemoryError, r"exit status 137, signal SIGKILL\); out of memory is suspected"),
+        ("segfault", SuspectedMemoryError, r"SIGSEGV\); out of memory is suspected.*limit \d+\.\d GiB"),
+            "segfault",
+            SuspectedMemoryError,
+            r"signal SIGSEGV\); out of memory is suspected.*limit \d+\.\d GiB",
+        ),
         ("abort", OutOfMemoryError, r"ran out of memory and died during train \(signal SIGABRT\)"),
         ("exit 3", SessionError, r"died during train \(exit status 3\)"),
-        ("system exit", SessionError, r"died during train \(exit status 1\)"),
         ("hang up", SessionError, r"died during train \(it closed its connection\)"),
     ],
 )
@@ -149,6 +159,17 @@ def test_a_death_is_told_by_its_manner(
     assert ended(pid)
     with pytest.raises(SessionError, match="evaluate was called on a training session that has ended"):
         session.evaluate("validation")
+    session.close()
+
+
+def test_a_file_called_like_a_module_stands_in_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("random", "pickle", "select", "advisor"):
+        (tmp_path / f"{name}.py").write_text("raise RuntimeError('the wrong module')")
+    monkeypatch.chdir(tmp_path)
+    session = open_session("open_slope")
+    assert session.evaluate("validation").examples == 64
     session.close()
 
 
