@@ -7,6 +7,7 @@ import click
 
 from advisor import wiring
 from advisor.cli import options
+from advisor.errors import InconclusiveError
 
 
 @click.command("tune")
@@ -36,3 +37,8 @@ def command(
     with options.progress(quiet) as progress:
         result = wiring.tune(workload, batch_size=batch_size, storage=storage, progress=progress, **choices)
     options.show(format_, result, text.tuning_text, json_output.tune, csv_output.tune)
+    if result.best is None:
+        raise InconclusiveError(
+            f"No trial at batch size {batch_size:,} gave a finite result; narrow the search space in a study "
+            "file, the learning rate first."
+        )

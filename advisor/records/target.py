@@ -1,6 +1,8 @@
 """The validation result that counts as having arrived."""
 
+import math
 from dataclasses import dataclass
+from numbers import Real
 
 from advisor.errors import WorkloadError
 
@@ -23,6 +25,15 @@ class Target:
                 f"Target({self.metric!r}) got at_least={self.at_least} and at_most={self.at_most}; "
                 "give exactly one of them."
             )
+        if type(self.metric) is not str:
+            raise WorkloadError(f"Target got the metric {self.metric!r}; name it by a text such as 'loss'.")
+        for bound in ("at_least", "at_most"):
+            value = getattr(self, bound)
+            if value is None:
+                continue
+            if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
+                raise WorkloadError(f"Target got {bound}={value!r}; it must be a finite number.")
+            object.__setattr__(self, bound, float(value))
 
     @property
     def value(self) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 
 from advisor.errors import WorkloadError
 from advisor.records.hyperparameters import Hyperparameters
-from advisor.records.search_space import SearchSpace
+from advisor.records.search_space import Distribution, SearchSpace
 from advisor.records.target import Target
 
 
@@ -34,8 +34,28 @@ class Workload:
     search_space: SearchSpace = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not re.fullmatch(r"[\w.+ -]*\w[\w.+ -]*", self.name):
+        if (
+            type(self.name) is not str
+            or not re.fullmatch(r"[\w.+ -]*\w[\w.+ -]*", self.name)
+            or len(self.name) > 80
+        ):
             raise WorkloadError(
-                f"A workload cannot be named {self.name!r}: its name is part of file names. Use letters, "
-                "digits, spaces and any of . _ + -"
+                f"A workload cannot be named {self.name!r}: its name is part of file names. Use up to 80 "
+                "letters, digits, spaces and any of . _ + -"
             )
+        if not isinstance(self.search_space, Mapping):
+            raise WorkloadError(
+                f"search_space of {self.name} is {self.search_space!r}; give a dictionary such as "
+                '{"dropout": Float(0.0, 0.5)}.'
+            )
+        for name, distribution in self.search_space.items():
+            if type(name) is not str or not isinstance(distribution, Distribution):
+                raise WorkloadError(
+                    f"search_space of {self.name} has {name!r}: {distribution!r}; give each hyperparameter, "
+                    "named by a text, a Float, an Int or a Categorical."
+                )
+            if name in ("batch_size", "per_device_batch_size"):
+                raise WorkloadError(
+                    f"search_space of {self.name} has {name!r}. The batch size governs training speed and is "
+                    "never tuned for validation performance; `advisor recommend` chooses it."
+                )

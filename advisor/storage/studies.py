@@ -65,11 +65,13 @@ class SqlStudies:
                 for trial in connection.execute(query)
             ]
 
-    def start_trial(self, study: str, number: int, plan: TrialPlan) -> None:
-        """Record a running trial, owned by this process."""
+    def start_trial(self, study: str, number: int | None, plan: TrialPlan) -> int:
+        """Record a running trial, owned by this process, and return its number; None takes the next free."""
         with self._database.write() as connection:
+            study_id = int(_study_row(connection, study).id)
+            number = _next_number(connection, study_id) if number is None else number
             values = {
-                "study_id": _study_row(connection, study).id,
+                "study_id": study_id,
                 "number": number,
                 "state": TrialState.RUNNING.name,
                 "reason": "",
@@ -81,6 +83,7 @@ class SqlStudies:
                 connection.execute(insert(trials).values(values))
             except IntegrityError as error:
                 raise StorageError(f"Trial {number} of the study {study} is recorded already.") from error
+        return number
 
     def record_point(self, study: str, number: int, point: CurvePoint) -> None:
         """Record one evaluation of a running trial."""
@@ -132,6 +135,13 @@ def _study_row(connection: Connection, name: str) -> Row[Any]:
     if row is None:
         raise StorageError(f"No study named {name} is recorded. List those that are with: advisor studies")
     return row
+
+
+def _next_number(connection: Connection, study_id: int) -> int:
+    """Return the next free number; until the transaction ends nobody else is given one (PostgreSQL)."""
+    connection.execute(select(studies.c.id).where(studies.c.id == study_id).with_for_update())
+    last = connection.scalar(select(func.max(trials.c.number)).where(trials.c.study_id == study_id))
+    return 0 if last is None else int(last) + 1
 
 
 def _is_trial(study_id: int, number: int) -> ColumnElement[bool]:

@@ -14,7 +14,6 @@ import cloudpickle
 
 from advisor.errors import WorkloadError
 from advisor.records.requests import WorkloadReference
-from advisor.records.search_space import Categorical, Float, Int
 from advisor.records.target import Target
 from advisor.records.workload import Workload
 from advisor.training.faults import blaming_the_workload
@@ -135,11 +134,6 @@ def _check_fields(workload: Workload) -> None:
             ("metrics", not isinstance(workload.metrics, str), "a list"),
         )
         if not right
-    ]
-    faults += [
-        f"search_space[{name!r}] must be Float, Int or Categorical, got {type(distribution).__name__}"
-        for name, distribution in workload.search_space.items()
-        if not isinstance(distribution, Float | Int | Categorical)
     ]
     if faults:
         raise WorkloadError(f"Workload {workload.name!r} cannot be used: {'; '.join(faults)}.")

@@ -4,6 +4,7 @@ Keras reduces a loss per batch: a sum, a mean over elements, over those that a m
 The loss of a split as if it were one batch is the sum of numerators over the sum of denominators.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -60,7 +61,8 @@ class RecordedLoss(keras.losses.Loss):  # type: ignore[misc]
         self._recorder = recorder
         self._loss: keras.losses.Loss | None = None
         named = identifier if isinstance(identifier, str) else getattr(identifier, "name", None)
-        super().__init__(name=named or getattr(identifier, "__name__", type(identifier).__name__))
+        named = str(named or getattr(identifier, "__name__", type(identifier).__name__))
+        super().__init__(name=re.sub(r"\W", "", named) or "loss")  # "<lambda>" is no name for TensorFlow
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> tf.Tensor:
         """Return the loss of a batch, reduced as the user's loss reduces it."""

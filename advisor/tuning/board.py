@@ -99,7 +99,7 @@ class OptunaBoard:
         """Add a finished trial with its curve, as :meth:`ask_at` and :meth:`tell` would have left it.
 
         Its number on the board is the next free one; the trial's own number is kept as an attribute, and
-        so is a value outside of its range. A trial whose own number was added before is left as it is.
+        so is a value outside of its range. A trial whose number the board has is left as it is.
         """
         opened = self._opened(study)
         with faults_in_words(self._url):

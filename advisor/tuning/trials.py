@@ -79,10 +79,9 @@ def outcome(state: TrialState, reason: str) -> dict[str, str]:
     return {_OUTCOME: state.value, "reason": reason}
 
 
-def own_number(trial: optuna.trial.FrozenTrial) -> int | None:
-    """Return the number that an added trial has of its own, None for one that the board numbered."""
-    number: int | None = trial.user_attrs.get(_NUMBER)
-    return number
+def own_number(trial: optuna.trial.FrozenTrial) -> int:
+    """Return the number that an added trial has of its own, else the one that the board gave it."""
+    return int(trial.user_attrs.get(_NUMBER, trial.number))
 
 
 def was_interrupted(trial: optuna.trial.FrozenTrial) -> bool:

@@ -3,7 +3,13 @@
 from collections.abc import Sequence
 
 from advisor.analysis.throughput import precise_enough, split_warm_up, summarize
-from advisor.errors import OutOfMemoryError, SessionError, SessionTimeoutError, WorkloadError
+from advisor.errors import (
+    OutOfMemoryError,
+    SessionError,
+    SessionTimeoutError,
+    SuspectedMemoryError,
+    WorkloadError,
+)
 from advisor.records.description import WorkloadDescription
 from advisor.records.measurement import BatchMeasurement, MeasurementOutcome, MeasurementRun, Throughput
 from advisor.records.requests import BatchSizes, MeasureRequest
@@ -22,7 +28,7 @@ def measure(tools: Tools, request: MeasureRequest) -> Throughput:
     with SessionKeeper(tools.sessions) as keeper:
         description = keeper.session().describe()
         tools.store.save_description(description)
-        return ensure_measured(tools, keeper, description, request, retry_memory=True)
+        return ensure_measured(tools, keeper, description, request)
 
 
 def ensure_measured(
@@ -30,15 +36,14 @@ def ensure_measured(
     keeper: SessionKeeper,
     description: WorkloadDescription,
     request: MeasureRequest,
-    retry_memory: bool = False,
 ) -> Throughput:
     """Return the throughput at all batch sizes known, measuring those of the request that are not.
 
-    A recorded measurement whose timing fingerprint differs is stale: it is named, and not used. With
-    ``retry_memory`` a batch size that ran out of memory is tried again: there may be more by now.
+    A recorded measurement whose timing fingerprint differs is stale: it is named, and not used. A batch
+    size that did not run is tried again: there may be more memory by now.
     """
     recorded = _recorded(tools, description)
-    sweep = _Sweep(tools, keeper, description, request, retry_memory, recorded)
+    sweep = _Sweep(tools, keeper, description, request, recorded)
     batch_sizes = asked_batch_sizes(request.batch_sizes, description.training_examples)
     for done, batch_size in enumerate(batch_sizes, start=1):
         if not sweep.measure(batch_size):
@@ -98,10 +103,8 @@ class _Sweep:
         keeper: SessionKeeper,
         description: WorkloadDescription,
         request: MeasureRequest,
-        retry_memory: bool,
         recorded: MeasurementRun | None,
     ) -> None:
-        self._retry_memory = retry_memory
         self._tools, self._keeper, self._request = tools, keeper, request
         self._description = description
         self._known = {row.batch_size: row for row in recorded.measurements} if recorded else {}
@@ -112,14 +115,14 @@ class _Sweep:
         if row is None or not self._is_final(row):
             row = self._run(batch_size)
             self._remember(row)
+            if row.detail:
+                self._tools.progress.say(f"Batch size {batch_size:,}: {row.detail.splitlines()[0]}")
         return row.outcome not in (MeasurementOutcome.OUT_OF_MEMORY, MeasurementOutcome.DATASET_LIMITED)
 
     def _is_final(self, row: BatchMeasurement) -> bool:
         if row.outcome is MeasurementOutcome.OK:
             precise = precise_enough(row.blocks, self._request.precision)
             return precise or _timed_s(row.warm_up_blocks + row.blocks) >= self._request.seconds
-        if row.outcome is MeasurementOutcome.OUT_OF_MEMORY:
-            return not self._retry_memory
         return row.outcome is MeasurementOutcome.DATASET_LIMITED
 
     def _run(self, batch_size: int) -> BatchMeasurement:
@@ -127,14 +130,26 @@ class _Sweep:
             return BatchMeasurement(batch_size, MeasurementOutcome.DATASET_LIMITED, self._limited_by_data())
         self._tools.progress.say(f"Measuring batch size {batch_size:,}.")
         try:
-            return time_batch_size(
-                self._keeper.session(), batch_size, self._request.seconds, self._request.precision
-            )
+            return self._time(batch_size)
+        except SuspectedMemoryError:
+            self._keeper.drop()  # The kill may have had another cause: only a second one is believed.
         except SessionError as error:
-            self._keeper.drop()
-            return BatchMeasurement(batch_size, _outcome(error), _detail(error))
+            return self._failed(batch_size, error)
         except WorkloadError as error:
             return BatchMeasurement(batch_size, MeasurementOutcome.FAILED, str(error))
+        try:
+            return self._time(batch_size)
+        except SessionError as error:
+            return self._failed(batch_size, error)
+
+    def _time(self, batch_size: int) -> BatchMeasurement:
+        return time_batch_size(
+            self._keeper.session(), batch_size, self._request.seconds, self._request.precision
+        )
+
+    def _failed(self, batch_size: int, error: SessionError) -> BatchMeasurement:
+        self._keeper.drop()
+        return BatchMeasurement(batch_size, _outcome(error), _detail(error))
 
     def _limited_by_data(self) -> str:
         return f"The training split has {self._description.training_examples:,} examples."

@@ -93,8 +93,11 @@ class StudyStore(Protocol):
         A trial found running whose owner no longer lives is recorded as interrupted first.
         """
 
-    def start_trial(self, study: str, number: int, plan: TrialPlan) -> None:
-        """Record a running trial, owned by this process."""
+    def start_trial(self, study: str, number: int | None, plan: TrialPlan) -> int:
+        """Record a running trial, owned by this process, and return its number.
+
+        Where ``number`` is None it gets the next free one, whoever else starts trials at the same time.
+        """
 
     def record_point(self, study: str, number: int, point: CurvePoint) -> None:
         """Record one evaluation of a running trial."""

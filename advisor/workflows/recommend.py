@@ -1,7 +1,7 @@
 """``advisor recommend``: from measured time per step and tuned steps to target to one batch size."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from advisor.analysis.choice import recommend_batch_size
@@ -9,12 +9,12 @@ from advisor.analysis.design import from_the_middle, next_batch_size, step_limit
 from advisor.analysis.scaling import fit_scaling
 from advisor.errors import InconclusiveError, SessionError, WorkloadError
 from advisor.records.description import WorkloadDescription
-from advisor.records.measurement import Throughput
+from advisor.records.measurement import MeasurementOutcome, Throughput
 from advisor.records.recommendation import Advice, SpendingPlan
 from advisor.records.requests import RecommendRequest
 from advisor.records.scaling import BatchSizeResult, ScalingFit, SearchUncertainty
 from advisor.records.target import Target
-from advisor.records.trials import Study, StudyKind, Trial, study_name
+from advisor.records.trials import Study, StudyKind, Trial, TrialState, study_name
 from advisor.workflows.measure import asked_batch_sizes, ensure_measured
 from advisor.workflows.retuning import compass_at, tuned_names
 from advisor.workflows.spending import planned, spending_sentence, spent, trial_s
@@ -28,6 +28,7 @@ EPOCHS_PER_TRIAL = 100
 """How long the first trials may look for the target where the user sets no limit; later ones know better."""
 BEYOND_SATURATION = 4
 """The curve is explored up to this multiple of the saturation batch size, which bounds the advice itself."""
+UNMEASURED = (MeasurementOutcome.OUT_OF_MEMORY, MeasurementOutcome.FAILED, MeasurementOutcome.TIMEOUT)
 HOPELESS_BATCH_SIZES = 2
 """Where none of so many batch sizes reached the target, no other is tried."""
 BEND_DRAWS = 20
@@ -174,6 +175,22 @@ class _Recommending:
         self._tools.store.set_note(name, text)
         self._tools.board.set_note(name, text)
 
+    def _left_out(self) -> Iterator[str]:
+        """Say which batch sizes that were asked for are missing from the evidence, and why."""
+        if self._broken:
+            sizes = ", ".join(f"{batch_size:,}" for batch_size in self._broken)
+            yield f"Batch size {sizes} could not be trained and was left out."
+        asked = asked_batch_sizes(self._request.batch_sizes, self._description.training_examples)
+        rows = {row.batch_size: row for row in self._throughput.table if row.batch_size in asked}
+        for row in rows.values():
+            if row.outcome in UNMEASURED:
+                yield f"Batch size {row.batch_size:,} could not be measured. {row.detail.splitlines()[0]}"
+        untried = [
+            f"{batch_size:,}" for batch_size in self._request.batch_sizes.listed if batch_size not in rows
+        ]
+        if untried:
+            yield f"Batch size {', '.join(untried)} was not tried, since a smaller one ran out of memory."
+
     def _advice(self) -> Advice:
         results = tuple(self._results[batch_size] for batch_size in sorted(self._results))
         studies = [(study.batch_size, self._tools.store.trials(study.name)) for study in self._studies()]
@@ -190,10 +207,9 @@ class _Recommending:
             self._request.seed,
             self._request.workload_argument,
         )
-        if recommendation and self._broken:
-            left_out = ", ".join(f"{batch_size:,}" for batch_size in self._broken)
-            caveat = f"Batch size {left_out} could not be trained and was left out."
-            recommendation = replace(recommendation, caveats=(*recommendation.caveats, caveat))
+        if recommendation:
+            caveats = (*recommendation.caveats, *self._left_out())
+            recommendation = replace(recommendation, caveats=caveats)
         advice = Advice(
             self._description,
             self._throughput,
@@ -219,9 +235,8 @@ def _candidates(
     if saturation is not None and not request.batch_sizes.listed:
         ran = [batch_size for batch_size in ran if batch_size <= BEYOND_SATURATION * saturation]
     if not ran:
-        raise WorkloadError(
-            "None of the batch sizes asked for could be trained; `advisor measure` shows why."
-        )
+        why = next((row.detail.splitlines()[0] for row in throughput.table if row.outcome in UNMEASURED), "")
+        raise WorkloadError(f"None of the batch sizes asked for could be trained. {why}".strip())
     return ran
 
 
@@ -240,8 +255,13 @@ def _nothing_reached(description: WorkloadDescription, studies: Sequence[tuple[i
     values = [
         point.metrics[target.metric] for _, trials in studies for trial in trials for point in trial.curve
     ]
-    best = (max if target.maximize else min)(filter(math.isfinite, values), default=None)
-    seen = f"the best was {best:.4g}" if best is not None else "every training diverged"
+    short = [value for value in values if math.isfinite(value) and not target.reached(value)]
+    if not short or all(trial.state is TrialState.INFEASIBLE for _, trials in studies for trial in trials):
+        return (
+            f"No batch size reached the target ({target}): every training diverged. Look at the data and the "
+            "loss, or give the learning rate a lower range in a study file."
+        )
+    seen = f"the best was {(max if target.maximize else min)(short):.4g}"
     return (
         f"No batch size reached the target ({target}); {seen}. Relax the target, or let trials run longer "
         "with --max-examples-per-trial."

@@ -134,10 +134,11 @@ class BatchSizeSearch:
         """
         recorded = self._tools.store.trials(self._study.name)
         known = next((trial for trial in recorded if self._answers(trial, plan)), None)
-        number = recorded[-1].number + 1 if recorded else 0
-        trial = known or self._run(number, plan)
+        if known:
+            self._show(known)  # A run that was killed may have recorded it without showing it.
+        trial = known or self._run(plan)
         if trial.state is TrialState.FAILED:
-            trial = self._run(number + 1, plan)
+            trial = self._run(plan)
         if trial.state is TrialState.FAILED:
             raise SessionError(
                 f"Training at batch size {self._study.batch_size:,} failed twice. {trial.reason}"
@@ -156,11 +157,14 @@ class BatchSizeSearch:
         reached = crossing(trial.curve, self._target).steps is not None
         return trial.state is TrialState.COMPLETE and (reached or trial.steps >= plan.max_steps)
 
-    def _run(self, number: int, plan: TrialPlan) -> Trial:
+    def _run(self, plan: TrialPlan) -> Trial:
         self._tell(plan)
-        trial = self._runner.run(number, plan, evaluation_steps(plan.max_steps, LOOK_RATIO), self._watch)
-        self._tools.board.add(self._study.name, trial, crossing(trial.curve, self._target).steps)
+        trial = self._runner.run(None, plan, evaluation_steps(plan.max_steps, LOOK_RATIO), self._watch)
+        self._show(trial)
         return trial
+
+    def _show(self, trial: Trial) -> None:
+        self._tools.board.add(self._study.name, trial, crossing(trial.curve, self._target).steps)
 
     def _watch(self, curve: Sequence[CurvePoint]) -> Ending | None:
         found = crossing(curve, self._target)

@@ -34,12 +34,13 @@ class TrialRunner:
     keeper: SessionKeeper
     study: Study
 
-    def run(self, number: int, plan: TrialPlan, looks: Iterable[int], watch: Watch) -> Trial:
+    def run(self, number: int | None, plan: TrialPlan, looks: Iterable[int], watch: Watch) -> Trial:
         """Train to each of the steps in ``looks`` and evaluate there, until ``watch`` ends the trial.
 
-        A session that fails costs this trial alone. An interruption is recorded, then raised again.
+        ``number`` None takes the next free one. A session that fails costs this trial alone. An
+        interruption is recorded, then raised again.
         """
-        self.store.start_trial(self.study.name, number, plan)
+        number = self.store.start_trial(self.study.name, number, plan)
         curve: list[CurvePoint] = []
         try:
             ending = self._follow(number, plan, looks, watch, curve)

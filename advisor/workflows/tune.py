@@ -2,14 +2,15 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from contextlib import suppress
 from itertools import count
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from advisor.analysis.curves import best_point
 from advisor.analysis.optimizers import search_ranges
 from advisor.analysis.quasi_random import number_of_points, quasi_random_point, usual_value, window
-from advisor.errors import SessionError, WorkloadError
+from advisor.errors import SessionError, StorageError, WorkloadError
 from advisor.records.description import WorkloadDescription
 from advisor.records.requests import TuneRequest
 from advisor.records.scaling import BatchSizeResult
@@ -74,27 +75,49 @@ class _Tuning:
         tools.board.open(self._study, self._space, request.seed)
         self._runner = TrialRunner(tools.store, keeper, self._study)
         self._artifacts = artifacts
-        self._trials = list(tools.store.trials(self._study.name))
+        self._probe_artifacts()
+        self._refresh()
         self._tell_the_board()
 
     def run(self) -> TuningResult:
         """Run what is missing of the trials that were asked for."""
         while len(self._ended()) < self._request.trials and not self._exhausted():
             self._run_one()
+            self._refresh()
             self._tools.progress.advance("trials", len(self._ended()), self._request.trials)
             self._stop_if_broken()
         return tuning_result(self._study, self._space, self._trials)
 
+    def _refresh(self) -> None:
+        """Read the trials again: another process may work on the same study."""
+        self._trials = list(self._tools.store.trials(self._study.name))
+
+    def _probe_artifacts(self) -> None:
+        """Make sure that checkpoints can be written before anything is trained."""
+        folder = self._checkpoint(0).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            with TemporaryFile(dir=folder):
+                pass
+        except OSError as error:
+            raise StorageError(
+                f"Checkpoints cannot be written to {self._artifacts}: {error.strerror or error}. "
+                "Name a folder that can be written with --artifacts."
+            ) from error
+
     def _tell_the_board(self) -> None:
-        """End on the board what a killed run left running there."""
+        """Show and end on the board what it lacks: a killed run, or a study deleted in the dashboard."""
         for trial in self._trials:
             if trial.state is not TrialState.RUNNING:
+                self._tools.board.add(self._study.name, trial, self._value(trial))
                 self._tell(trial)
 
     def _tell(self, trial: Trial) -> None:
+        self._tools.board.tell(self._study.name, trial.number, trial.state, self._value(trial), trial.reason)
+
+    def _value(self, trial: Trial) -> float | None:
         best = best_point(trial.curve, self._study.target)
-        value = best.metrics[self._study.target.metric] if best else None
-        self._tools.board.tell(self._study.name, trial.number, trial.state, value, trial.reason)
+        return best.metrics[self._study.target.metric] if best else None
 
     @property
     def _max_steps(self) -> int:
@@ -116,12 +139,11 @@ class _Tuning:
         try:
             trial = self._runner.run(number, plan, looks(self._max_steps), self._watch(number))
         except BaseException:
-            self._checkpoint(number).unlink(missing_ok=True)
+            _remove(self._checkpoint(number))
             self._end_on_the_board(number)
             raise
-        self._trials.append(trial)
         self._tell(trial)
-        self._keep_best_checkpoint()
+        self._keep_best_checkpoint(number)
 
     def _end_on_the_board(self, number: int) -> None:
         """End a trial there as it was recorded, and one that was not recorded yet as interrupted."""
@@ -157,23 +179,23 @@ class _Tuning:
     def _checkpoint(self, number: int) -> Path:
         return self._artifacts / self._study.name / f"trial-{number}.npz"
 
-    def _keep_best_checkpoint(self) -> None:
+    def _keep_best_checkpoint(self, number: int) -> None:
         """Keep one checkpoint, the study's best: disk use does not grow with the number of trials."""
-        last = self._trials[-1]
-        path = self._checkpoint(last.number)
+        self._refresh()
+        path = self._checkpoint(number)
         best = best_trial(self._study, self._trials)
-        if best is None or best.number != last.number:
-            path.unlink(missing_ok=True)
+        if best is None or best.number != number:
+            _remove(path)
             return
-        for trial in self._trials[:-1]:
-            if trial.checkpoint:
-                Path(trial.checkpoint).unlink(missing_ok=True)
+        for trial in self._trials:
+            if trial.checkpoint and trial.number != number:
+                _remove(Path(trial.checkpoint))
                 self._set_checkpoint(trial, None)
-        self._set_checkpoint(last, str(path.resolve()))
+            elif trial.number == number:
+                self._set_checkpoint(trial, str(path.resolve()))
 
     def _set_checkpoint(self, trial: Trial, checkpoint: str | None) -> None:
         self._tools.store.finish_trial(self._study.name, trial.number, trial.state, trial.reason, checkpoint)
-        self._trials[self._trials.index(trial)] = replace(trial, checkpoint=checkpoint)
 
     def _propose(self) -> tuple[int, Values]:
         index = len(self._ended())
@@ -193,9 +215,16 @@ class _Tuning:
     def _unexplored(self, index: int) -> Values:
         """Return the next quasi-random point that no trial has had yet."""
         space = window(self._space, self._known)
-        had = [trial.plan.hyperparameters for trial in self._ended()]
+        had = [
+            trial.plan.hyperparameters for trial in self._trials if trial.state is not TrialState.INTERRUPTED
+        ]
         points = (quasi_random_point(space, number, self._request.seed) for number in count(index))
         return next(point for point in points if point not in had)
+
+
+def _remove(path: Path) -> None:
+    with suppress(OSError):  # What cannot be removed does no harm; the study goes on.
+        path.unlink(missing_ok=True)
 
 
 def looks(max_steps: int) -> Iterator[int]:

@@ -186,7 +186,9 @@ class StudyBoardContract:
         board.open(samples.study(), SPACE, 0)
         trial = Trial(0, 64, samples.plan(), TrialState.COMPLETE, "ran", (samples.point(10),))
         assert board.ask(NAME)[0] == 0
-        for added, following in ((trial, 2), (trial, 3), (replace(trial, number=1), 5)):
+        other = replace(trial, number=7)
+        # Number 0 is the board's own, so that trial is there already; 7 is added once.
+        for added, following in ((trial, 1), (other, 3), (other, 4)):
             board.add(NAME, added, 0.5)
             assert board.ask(NAME)[0] == following
 

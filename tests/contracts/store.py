@@ -109,10 +109,14 @@ class StoreContract:
 
     # Trials
 
+    def test_the_next_free_number_is_given_where_none_is_named(self, store: Store) -> None:
+        name = store.open_study(samples.study()).name
+        assert [store.start_trial(name, number, samples.plan()) for number in (None, 4, None)] == [0, 4, 5]
+
     def test_a_trial_runs_grows_and_ends(self, store: Store) -> None:
         name = store.open_study(samples.study()).name
         plan = samples.plan()
-        store.start_trial(name, 0, plan)
+        assert store.start_trial(name, 0, plan) == 0
         (running,) = store.trials(name)
         assert (running.number, running.batch_size, running.plan) == (0, 64, plan)
         assert (running.state, running.curve) == (TrialState.RUNNING, ())

@@ -126,7 +126,10 @@ class MemoryBoard:
 
     def add(self, study: str, trial: Trial, value: float | None) -> None:
         board = self._opened(study)
-        if trial.number in (other.recorded_number for other in board.trials):
+        if trial.number in (
+            place if other.recorded_number is None else other.recorded_number
+            for place, other in enumerate(board.trials)
+        ):
             return
         metric = board.study.target.metric
         curve = {point.step: point.metrics[metric] for point in trial.curve}

@@ -66,13 +66,15 @@ class MemoryStore:
         self._require(study)
         return [trial for _, trial in sorted(self._trials[study].items())]
 
-    def start_trial(self, study: str, number: int, plan: TrialPlan) -> None:
+    def start_trial(self, study: str, number: int | None, plan: TrialPlan) -> int:
         self._require(study)
+        number = max(self._trials[study], default=-1) + 1 if number is None else number
         if number in self._trials[study]:
             raise StorageError(f"Trial {number} of the study {study!r} is recorded already.")
         batch_size = self._studies[study].batch_size
         trial = Trial(number, batch_size, plan, TrialState.RUNNING, "", (), owner="this process")
         self._trials[study][number] = trial
+        return number
 
     def record_point(self, study: str, number: int, point: CurvePoint) -> None:
         trial = self._trial(study, number)

@@ -196,8 +196,8 @@ FAULTS = {
         "optimizer function returned str; return a Keras optimizer",
     ),
     "fields": (
-        Workload("fields", 3, None, target=0.9, search_space={"width": 8}),
-        "build_model must be.*data must be.*target must be.*'width'. must be Float",
+        Workload("fields", 3, None, target=0.9, metrics="accuracy"),
+        "build_model must be.*data must be.*target must be.*metrics must be",
     ),
 }
 

@@ -2,7 +2,13 @@ from dataclasses import replace
 
 import pytest
 
-from advisor.errors import OutOfMemoryError, SessionError, SessionTimeoutError, WorkloadError
+from advisor.errors import (
+    OutOfMemoryError,
+    SessionError,
+    SessionTimeoutError,
+    SuspectedMemoryError,
+    WorkloadError,
+)
 from advisor.records.measurement import MeasurementOutcome
 from advisor.records.requests import BatchSizes, MeasureRequest
 from advisor.records.session import BlockTiming
@@ -125,7 +131,7 @@ def test_an_imprecise_measurement_is_done_again_for_longer() -> None:
     assert sessions.calls[0] > calls and longer.table[0].steps_timed > short.table[0].steps_timed
 
 
-def test_memory_is_tried_again_when_asked_for_measuring() -> None:
+def test_memory_is_tried_again_by_the_next_command() -> None:
     full = [True]
 
     def before(batch_size: int, _call: int) -> None:
@@ -136,3 +142,24 @@ def test_memory_is_tried_again_when_asked_for_measuring() -> None:
     assert measure(tools, MeasureRequest()).largest_feasible_batch_size == 16
     full.clear()
     assert measure(tools, MeasureRequest()).largest_feasible_batch_size == 512
+
+
+def test_a_kill_that_may_have_another_cause_is_believed_the_second_time_only() -> None:
+    killed: list[int] = []
+
+    def once(batch_size: int, _call: int) -> None:
+        if batch_size == 32 and not killed:
+            killed.append(batch_size)
+            raise SuspectedMemoryError("the session died (signal SIGKILL)")
+
+    def always(batch_size: int, _call: int) -> None:
+        if batch_size == 32:
+            raise SuspectedMemoryError("the session died (signal SIGKILL)")
+
+    assert (
+        measure(tools_for(WatchedSessions(SETTINGS, once)), MeasureRequest()).largest_feasible_batch_size
+        == 512
+    )
+    found = measure(tools_for(WatchedSessions(SETTINGS, always)), MeasureRequest())
+    assert found.largest_feasible_batch_size == 16
+    assert found.table[-1].outcome is MeasurementOutcome.OUT_OF_MEMORY

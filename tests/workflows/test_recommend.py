@@ -1,14 +1,16 @@
 import math
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from advisor.analysis.quadratic import QuadraticModel, best_learning_rate
-from advisor.errors import InconclusiveError, SessionError, WorkloadError
+from advisor.errors import InconclusiveError, OutOfMemoryError, SessionError, WorkloadError
 from advisor.records.recommendation import Advice, Objective, Prices
 from advisor.records.requests import BatchSizes, MeasureRequest, RecommendRequest
 from advisor.records.scaling import FitOutcome
+from advisor.records.search_space import Float
 from advisor.records.target import Target
 from advisor.records.trials import TrialPurpose, TrialState
 from advisor.storage.store import open_store
@@ -294,3 +296,52 @@ def test_an_optimizer_without_a_constant_learning_rate_is_refused_with_the_reaso
     )
     with pytest.raises(WorkloadError, match="does not take a constant learning rate"):
         tuned_names(description, ())
+
+
+def test_a_batch_size_that_could_not_be_measured_is_told_with_its_reason() -> None:
+    def before(batch_size: int, _number: int) -> None:
+        if batch_size == 128:
+            raise SessionError("the layer takes 64 rows at most")
+
+    tools = tools_for(WatchedSessions(QuadraticSettings(), before))
+    answer = recommend(tools, SHORT)
+    assert answer.recommendation is not None
+    reason = "Batch size 128 could not be measured. the layer takes 64 rows at most"
+    assert reason in answer.recommendation.caveats
+    assert any("the layer takes 64 rows" in message for message in said(tools))
+
+
+def test_memory_that_ran_out_is_told_with_what_was_not_tried() -> None:
+    def before(batch_size: int, _number: int) -> None:
+        if batch_size == 64:
+            raise OutOfMemoryError("no memory is left")
+
+    request = replace(SHORT, batch_sizes=BatchSizes(listed=(8, 16, 32, 64, 128)))
+    answer = recommend(tools_for(WatchedSessions(QuadraticSettings(), before)), request)
+    assert answer.recommendation is not None
+    told = " ".join(answer.recommendation.caveats)
+    assert "Batch size 64 could not be measured. no memory is left" in told
+    assert "Batch size 128 was not tried" in told
+
+
+def test_training_that_always_diverges_is_told_as_such() -> None:
+    settings = QuadraticSettings(search_space={"learning_rate": Float(50.0, 1000.0, log=True)})
+    with pytest.raises(InconclusiveError, match="every training diverged"):
+        recommend(tools_for(QuadraticSessions(settings)), replace(SHORT, trials_per_batch_size=3))
+
+
+def test_two_at_once_on_one_database_disturb_nobody(sqlite_url: str) -> None:
+    fakes = tools_for(QuadraticSessions(QuadraticSettings(log_noise=0.1)))
+    whole = recommend(fakes, SHORT)
+
+    def run() -> Advice:
+        store, board = open_store(sqlite_url), open_board(sqlite_url)
+        try:
+            return recommend(replace(fakes, store=store, board=board), SHORT)
+        finally:
+            store.close()
+            board.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        for future in [pool.submit(run) for _ in range(2)]:
+            assert future.result().fit == whole.fit

@@ -4,7 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from advisor.errors import SessionError, WorkloadError
+from advisor.errors import SessionError, StorageError, WorkloadError
 from advisor.records.requests import BatchSizes, RecommendRequest, TuneRequest
 from advisor.records.search_space import Categorical, Float
 from advisor.records.trials import TrialState
@@ -174,4 +174,37 @@ def test_another_artifacts_folder_does_not_lose_the_best_checkpoint(tmp_path: Pa
     later = tune(tools, replace(REQUEST, trials=7), tmp_path / "two").best
     assert first is not None and later is not None and later.checkpoint is not None
     assert Path(later.checkpoint).exists()
+    assert len(list(tmp_path.rglob("*.npz"))) == 1
+
+
+def test_a_study_deleted_from_the_board_is_shown_again_and_goes_on(tmp_path: Path) -> None:
+    tools = tools_for(QuadraticSessions(SETTINGS))
+    tune(tools, replace(REQUEST, trials=5), tmp_path)
+    emptied = replace(tools, board=MemoryBoard())
+    result = tune(emptied, REQUEST, tmp_path)
+    assert sum(result.trials.values()) == 12
+    assert isinstance(emptied.board, MemoryBoard)
+    assert len(emptied.board.studies[result.study.name].trials) == 12
+
+
+def test_a_folder_that_cannot_be_written_is_told_before_training(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    sessions = WatchedSessions(SETTINGS)
+    with pytest.raises(StorageError, match=r"Checkpoints cannot be written to .*file.*--artifacts"):
+        tune(tools_for(sessions), REQUEST, tmp_path / "file" / "below")
+    assert sessions.calls[0] == 0
+
+
+def test_a_trial_of_another_process_is_counted_and_its_point_not_repeated(tmp_path: Path) -> None:
+    tools = tools_for(QuadraticSessions(SETTINGS))
+
+    def meanwhile(_batch_size: int, number: int) -> None:
+        if number == 10:
+            tune(tools, replace(REQUEST, trials=4), tmp_path)
+
+    both = replace(tools, sessions=WatchedSessions(SETTINGS, meanwhile))
+    result = tune(both, REQUEST, tmp_path)
+    assert sum(result.trials.values()) == 12
+    plans = [trial.plan.hyperparameters for trial in tools.store.trials(result.study.name)]
+    assert len({tuple(sorted(plan.items())) for plan in plans}) == 12
     assert len(list(tmp_path.rglob("*.npz"))) == 1
