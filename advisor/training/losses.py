@@ -60,9 +60,7 @@ class RecordedLoss(keras.losses.Loss):  # type: ignore[misc]
         self.identifier = identifier
         self._recorder = recorder
         self._loss: keras.losses.Loss | None = None
-        named = identifier if isinstance(identifier, str) else getattr(identifier, "name", None)
-        named = str(named or getattr(identifier, "__name__", type(identifier).__name__))
-        super().__init__(name=re.sub(r"\W", "", named) or "loss")  # "<lambda>" is no name for TensorFlow
+        super().__init__(name=_name(identifier))
 
     def __call__(self, y_true: Any, y_pred: Any, sample_weight: Any = None) -> tf.Tensor:
         """Return the loss of a batch, reduced as the user's loss reduces it."""
@@ -110,7 +108,14 @@ def _resolve(identifier: Any, y_true: Any, y_pred: Any) -> keras.losses.Loss:
     if isinstance(found, keras.losses.Loss):
         return found
     # What Keras itself wraps functions in; it is public through its children alone.
-    return keras.losses.MeanSquaredError.__base__(found, name=getattr(found, "__name__", "loss"))
+    return keras.losses.MeanSquaredError.__base__(found, name=_name(found))
+
+
+def _name(identifier: Any) -> str:
+    """Return a name that TensorFlow takes, which ``<lambda>`` is not."""
+    named = identifier if isinstance(identifier, str) else getattr(identifier, "name", None)
+    named = str(named or getattr(identifier, "__name__", type(identifier).__name__))
+    return re.sub(r"\W", "", named) or "loss"
 
 
 def _crossentropy(y_true: Any, y_pred: Any) -> keras.losses.Loss:

@@ -1,5 +1,7 @@
 """Every kind of workload takes the steps that Keras would take, and is evaluated as Keras would."""
 
+from dataclasses import replace
+
 import keras
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ from advisor.records.hyperparameters import Hyperparameters
 from advisor.training import evaluation
 from advisor.training.data import epoch_order
 from advisor.training.optimizers import DEFAULTS
-from tests.training.zoo import EXAMPLES, ZOO
+from tests.training.zoo import EXAMPLES, ZOO, absolute
 
 BATCH_SIZE, SEED, STEPS, LEARNING_RATE = 8, 5, 8, 0.02  # seven steps are an epoch
 CHUNK = 16  # three batches make up the validation split, the last one partial
@@ -84,3 +86,13 @@ def test_it_trains_and_evaluates_as_keras_does(workload, open_workload):
     assert figures.keys() == expected.keys()
     for name, value in figures.items():
         assert value == pytest.approx(float(expected[name]), rel=2e-4, abs=1e-6), name
+
+
+def test_a_loss_without_a_name_is_as_good_as_one_with_a_name(open_workload):
+    named = next(workload for workload in ZOO if workload.name == "function")
+    losses = []
+    for loss in (absolute, lambda y_true, y_pred: 1.0 * absolute(y_true, y_pred)):
+        session = open_workload(replace(named, loss=loss, metrics=()))
+        session.reset(BATCH_SIZE, {"learning_rate": LEARNING_RATE}, SEED)
+        losses.append(session.train(STEPS).training_loss)
+    assert losses[1] == pytest.approx(losses[0], rel=1e-6)

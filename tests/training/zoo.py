@@ -190,7 +190,6 @@ ZOO = [
     Workload("unreduced", dense(1), _regression, _squared(reduction=None)),
     Workload("function", dense(1), _weighted, absolute, [absolute]),
     Workload("reduced", dense(1), _regression, reduced),
-    Workload("lambda", dense(1), _regression, lambda y_true, y_pred: 2 * absolute(y_true, y_pred)),
     Workload(
         "penalties",
         dense(1, kernel_regularizer="l2", activity_regularizer="l1"),
