@@ -16,6 +16,7 @@ from advisor.records.requests import (
     MeasureRequest,
     Provenance,
     RecommendRequest,
+    SessionOptions,
     TuneRequest,
     WorkloadReference,
 )
@@ -26,7 +27,7 @@ from advisor.records.workload import Workload
 
 if TYPE_CHECKING:
     from advisor.records.study_file import StudyFile
-    from advisor.workflows.ports import Progress
+    from advisor.workflows.ports import Progress, SessionFactory
     from advisor.workflows.tools import Tools
 
 DEFAULT_STORAGE = "sqlite:///advisor.db"
@@ -54,18 +55,35 @@ def measure(
     *,
     storage: str = DEFAULT_STORAGE,
     progress: "Progress | None" = None,
+    memory_limit: str | int | None = None,
+    timeout_s: float | None = None,
+    compare: Sequence[str] = (),
+    xla: bool = False,
+    mixed_precision: bool = False,
     **choices: Any,
 ) -> Throughput:
-    """Measure time per step and throughput at each batch size.
+    """Measure time per step and throughput at each batch size, and what limits it.
 
-    ``workload`` is a :class:`Workload`, ``file.py[:name]``, ``package.module:name`` or a study file;
-    ``choices`` are fields of :class:`~advisor.records.requests.MeasureRequest`.
+    ``workload`` is a :class:`Workload`, ``file.py[:name]``, ``package.module:name`` or a study file.
+    ``memory_limit`` bounds the training process, in bytes or as text such as ``8GiB``; a call that it does
+    not answer within ``timeout_s`` is a hang. ``compare`` names options to measure side by side: ``xla``,
+    ``mixed_precision``, ``steps_per_call=N``. ``choices`` are fields of
+    :class:`~advisor.records.requests.MeasureRequest`.
     """
+    from advisor.specs.byte_size import parse_bytes
+    from advisor.specs.variants import parse_variant
     from advisor.workflows.measure import measure as run
 
+    options = SessionOptions(xla=xla, mixed_precision=mixed_precision)
+    limit = parse_bytes(memory_limit) if isinstance(memory_limit, str) else memory_limit
     question = ask(workload)
+
+    def sessions(options: SessionOptions) -> "SessionFactory":
+        return _sessions(question, options, limit, timeout_s)
+
     request = MeasureRequest(**_joined(_from_study_file(question, ("batch_sizes",)), choices))
-    return run(_tools(question, storage, progress), request)
+    variants = {name: sessions(parse_variant(name, options)) for name in compare}
+    return run(_tools(question, storage, progress, sessions(options)), request, variants)
 
 
 def recommend(
@@ -209,8 +227,13 @@ def _pickled(workload: Workload) -> bytes:
         ) from error
 
 
-def _tools(question: Question, storage: str, progress: "Progress | None") -> "Tools":
-    from advisor.execution.local import LocalSessions
+def _tools(
+    question: Question,
+    storage: str,
+    progress: "Progress | None",
+    sessions: "SessionFactory | None" = None,
+) -> "Tools":
+    from advisor.execution.load import LoadWatch
     from advisor.reporting.progress import QuietProgress
     from advisor.storage.store import open_store
     from advisor.tuning.board import open_board
@@ -219,8 +242,22 @@ def _tools(question: Question, storage: str, progress: "Progress | None") -> "To
     progress = progress or QuietProgress()
     if question.said:
         progress.say(question.said)
-    sessions = LocalSessions(SESSION_ENTRY, question.reference)
-    return Tools(sessions, open_store(storage), open_board(storage), progress)
+    sessions = sessions or _sessions(question, SessionOptions())
+    return Tools(sessions, open_store(storage), open_board(storage), progress, LoadWatch())
+
+
+def _sessions(
+    question: Question,
+    options: SessionOptions,
+    memory_limit_bytes: int | None = None,
+    timeout_s: float | None = None,
+) -> "SessionFactory":
+    from advisor.execution.local import CALL_TIMEOUT_S, LocalSessions
+
+    reference = replace(question.reference, options=options)
+    return LocalSessions(
+        SESSION_ENTRY, reference, memory_limit_bytes, call_timeout_s=timeout_s or CALL_TIMEOUT_S
+    )
 
 
 def _recommend_request(question: Question, storage: str, choices: Mapping[str, Any]) -> RecommendRequest:

@@ -14,6 +14,7 @@ import tempfile
 import numpy as np
 
 from advisor.analysis.quadratic import QuadraticModel, best_learning_rate
+from advisor.execution.load import LoadWatch
 from advisor.records.requests import BatchSizes, RecommendRequest
 from advisor.reporting.note import search_note
 from advisor.reporting.progress import QuietProgress
@@ -41,7 +42,8 @@ def main() -> None:
     for seed in range(runs):
         with tempfile.TemporaryDirectory() as folder:
             url = f"sqlite:///{folder}/advisor.db"
-            tools = Tools(QuadraticSessions(SETTINGS), open_store(url), open_board(url), QuietProgress())
+            sessions, told = QuadraticSessions(SETTINGS), QuietProgress()
+            tools = Tools(sessions, open_store(url), open_board(url), told, LoadWatch())
             request = RecommendRequest(
                 batch_sizes=BatchSizes(1, SIZES[-1]), max_examples_per_trial=10**9, seed=1000 * seed
             )

@@ -3,14 +3,17 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from advisor.analysis.quantities import number
+from advisor.analysis.memory_growth import NEAR_LIMIT
+from advisor.analysis.quantities import number, percent
 from advisor.analysis.statistics import spread_factor
-from advisor.records.measurement import BatchThroughput, MeasurementOutcome
+from advisor.records.measurement import BatchThroughput, MeasurementOutcome, MeasurementRun
 
 FALL = 0.95
 """Throughput below this share of that at the next smaller batch size has fallen."""
 UNCERTAIN = 1.25
 """A time per step whose bounds differ by more than this factor is worth a sentence."""
+COMPETING_CPUS = 0.2
+"""Other programs that keep more processors busy than this disturb a measurement."""
 
 _WHAT_THE_NEXT_EXCEEDS = {
     MeasurementOutcome.OUT_OF_MEMORY: "the memory",
@@ -18,16 +21,18 @@ _WHAT_THE_NEXT_EXCEEDS = {
 }
 
 
-def notes(table: Sequence[BatchThroughput], saturation: int | None, grew_last: bool) -> Iterator[str]:
-    """Yield what a reader should know of ``table`` (ascending).
+def notes(
+    run: MeasurementRun, table: Sequence[BatchThroughput], saturation: int | None, still_grew: bool
+) -> Iterator[str]:
+    """Yield what a reader should know of ``table`` (ascending), the summary of ``run``.
 
-    ``grew_last`` says whether the largest batch size that ran still gained throughput.
+    ``still_grew`` says whether the largest batch size that ran still gained throughput.
     """
     ran = [row for row in table if row.throughput_examples_per_s is not None]
     if not ran:
         yield "No batch size ran."
     elif saturation is None:
-        yield _still_growing(table, ran[-1].batch_size, grew_last)
+        yield _still_growing(table, ran[-1].batch_size, still_grew)
     fallen = [high.batch_size for low, high in pairwise(ran) if _fell(low, high)]
     if fallen:
         yield f"Throughput fell from the next smaller batch size at {_listed(fallen)}."
@@ -40,11 +45,30 @@ def notes(table: Sequence[BatchThroughput], saturation: int | None, grew_last: b
             f"The time per step at batch size {_listed(uncertain)} is uncertain: measure it for longer, or "
             "while the machine does nothing else."
         )
+    near = [row.batch_size for row in ran if row.near_memory_limit]
+    if near:
+        yield f"Batch size {_listed(near)} ran with less than {percent(1 - NEAR_LIMIT)} of the memory free."
+    yield from _of_the_run(run)
 
 
-def _still_growing(table: Sequence[BatchThroughput], largest: int, grew_last: bool) -> str:
+def _of_the_run(run: MeasurementRun) -> Iterator[str]:
+    load = {row.batch_size: row.competing_cpus or 0.0 for row in run.measurements}
+    disturbed = sorted(size for size, cpus in load.items() if cpus > COMPETING_CPUS)
+    if disturbed:
+        worst = number(float(max(load.values())))
+        yield (
+            f"Other programs kept up to {worst} processors busy while batch size {_listed(disturbed)} was "
+            "measured: these times are longer than on a free machine."
+        )
+    diagnosed = [row.diagnosis for row in run.measurements if row.diagnosis is not None]
+    if diagnosed and diagnosed[-1].unused_features:
+        named, share = ", ".join(diagnosed[-1].unused_features), percent(diagnosed[-1].unused_share)
+        yield f"The model never reads {named} ({share} of each example's bytes): leave it out of the data."
+
+
+def _still_growing(table: Sequence[BatchThroughput], largest: int, still_grew: bool) -> str:
     said = "not confirmed: throughput stopped growing only at"
-    if grew_last:
+    if still_grew:
         said = "not reached: throughput still grew at"
     above = (row.outcome for row in table if row.batch_size > largest)
     limits = [_WHAT_THE_NEXT_EXCEEDS[outcome] for outcome in above if outcome in _WHAT_THE_NEXT_EXCEEDS]

@@ -1,21 +1,28 @@
 """Training sessions in child processes on this machine."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from advisor.errors import AdvisorError
-from advisor.execution.memory import default_memory_limit_bytes
+from advisor.execution.memory import limit_within_available
 from advisor.execution.messages import Opening, Request
 from advisor.execution.process import SessionProcess
+from advisor.records.bottleneck import InputDiagnosis
 from advisor.records.description import WorkloadDescription
 from advisor.records.requests import WorkloadReference
 from advisor.records.search_space import HyperparameterValue
-from advisor.records.session import BlockTiming, Evaluation, Preparation
+from advisor.records.session import BlockTiming, Evaluation, MemoryUse, Preparation, StepPart
 
+START_TIMEOUT_S = 300.0
+LOAD_TIMEOUT_S = 3600.0
+"""Reading the data of a workload may take long."""
+CALL_TIMEOUT_S = 600.0
+PATIENCE = 10
+"""Steps may take so many times as long as the slowest seen, before they count as a hang."""
 _CLOSE_S = 5.0
 
 
@@ -23,9 +30,10 @@ class LocalSessions:
     """Opens sessions of one workload, each in a fresh interpreter of its own.
 
     ``entry`` is ``module:function``; called in the child, the function takes ``reference`` and returns the
-    session. ``memory_limit_bytes`` bounds the child's data segment; None takes what is available when a
-    session is opened, less a margin. The child is given ``start_timeout_s`` to open its session and
-    ``call_timeout_s`` for each call.
+    session. ``memory_limit_bytes`` bounds the child's data segment, which never gets more than is available
+    when a session is opened, less a margin. The child is given ``start_timeout_s`` to open its session,
+    ``LOAD_TIMEOUT_S`` to describe it, and ``call_timeout_s`` for each other call, or more where steps are
+    known to be slow.
     """
 
     def __init__(
@@ -33,8 +41,8 @@ class LocalSessions:
         entry: str,
         reference: WorkloadReference,
         memory_limit_bytes: int | None = None,
-        start_timeout_s: float = 300.0,
-        call_timeout_s: float = 3600.0,
+        start_timeout_s: float = START_TIMEOUT_S,
+        call_timeout_s: float = CALL_TIMEOUT_S,
     ) -> None:
         path = tuple(str(Path(folder).absolute()) for folder in (*sys.path, ""))
         self._opening = Opening(entry, reference, memory_limit_bytes, path)
@@ -47,10 +55,8 @@ class LocalSessions:
         Raises what opening raised in the child, and :class:`~advisor.errors.SessionError` if the child
         cannot be started or ends; there is no other way to run.
         """
-        limit = self._opening.memory_limit_bytes
-        process = SessionProcess(
-            replace(self._opening, memory_limit_bytes=limit or default_memory_limit_bytes())
-        )
+        limit = limit_within_available(self._opening.memory_limit_bytes)
+        process = SessionProcess(replace(self._opening, memory_limit_bytes=limit))
         try:
             process.wait_until_open(self._start_timeout_s)
         except AdvisorError:
@@ -69,33 +75,48 @@ class ChildSession:
     def __init__(self, process: SessionProcess, call_timeout_s: float) -> None:
         self._process = process
         self._call_timeout_s = call_timeout_s
+        self._slowest_step_s = 0.0
 
     def describe(self) -> WorkloadDescription:
         """Load and check the workload, and say what it is."""
-        description: WorkloadDescription = self._call("describe")
+        description: WorkloadDescription = self._call("describe", timeout_s=LOAD_TIMEOUT_S)
         return description
 
     def reset(
         self, batch_size: int, hyperparameters: Mapping[str, HyperparameterValue], seed: int
     ) -> Preparation:
         """Start again from new weights; programs are rebuilt only where the model reads a changed value."""
+        self._slowest_step_s = 0.0
         preparation: Preparation = self._call("reset", batch_size, dict(hyperparameters), seed)
         return preparation
 
     def train(self, steps: int) -> BlockTiming:
         """Take ``steps`` optimizer steps and return when the device has finished."""
-        timing: BlockTiming = self._call("train", steps)
-        return timing
+        return self._step("train", steps)
+
+    def train_part(self, part: StepPart, steps: int) -> BlockTiming:
+        """Take ``steps`` steps of one part alone; reset before training on."""
+        return self._step("train_part", part, steps)
+
+    def diagnose(self, seconds: float, input_workers: int) -> InputDiagnosis:
+        """Say what the stages of the input pipeline cost, and try what would help."""
+        diagnosis: InputDiagnosis = self._call("diagnose", seconds, input_workers)
+        return diagnosis
+
+    def profile(self, folder: Path, steps: int) -> Sequence[Path]:
+        """Trace ``steps`` steps into files below ``folder``, and return these."""
+        files: Sequence[Path] = self._call("profile", folder.absolute(), steps)
+        return files
 
     def evaluate(self, split: str) -> Evaluation:
         """Return the metrics of a whole split, exact on a partial last batch."""
         evaluation: Evaluation = self._call("evaluate", split)
         return evaluation
 
-    def peak_memory_bytes(self) -> int | None:
-        """Return the peak memory of the session so far, or None where it cannot be known."""
-        peak: int | None = self._call("peak_memory_bytes")
-        return peak
+    def memory(self) -> MemoryUse:
+        """Return the memory used since the last reset."""
+        use: MemoryUse = self._call("memory")
+        return use
 
     def save(self, path: Path) -> None:
         """Write weights, optimizer state and random state to the file ``path``, atomically."""
@@ -112,5 +133,12 @@ class ChildSession:
             self._process.wait(_CLOSE_S)
         self._process.kill()
 
-    def _call(self, method: str, *arguments: object) -> Any:
-        return self._process.call(Request(method, arguments), self._call_timeout_s)
+    def _step(self, method: str, *arguments: Any) -> BlockTiming:
+        """Call ``method``, whose last argument is a number of steps."""
+        expected_s = arguments[-1] * self._slowest_step_s
+        timing: BlockTiming = self._call(method, *arguments, timeout_s=PATIENCE * expected_s)
+        self._slowest_step_s = max(self._slowest_step_s, timing.seconds / timing.steps)
+        return timing
+
+    def _call(self, method: str, *arguments: object, timeout_s: float = 0.0) -> Any:
+        return self._process.call(Request(method, arguments), max(timeout_s, self._call_timeout_s))

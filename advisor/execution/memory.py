@@ -19,6 +19,12 @@ def default_memory_limit_bytes(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> 
     return int(max(0, min(rooms)) * (1 - _MARGIN_SHARE)) if rooms else None
 
 
+def limit_within_available(asked: int | None) -> int | None:
+    """Return the smaller of what was ``asked`` for and :func:`default_memory_limit_bytes`, where known."""
+    known = [limit for limit in (asked, default_memory_limit_bytes()) if limit is not None]
+    return min(known, default=None)
+
+
 def _machine_room(proc: Path) -> Iterator[int]:
     available = _figures(proc / "meminfo").get("MemAvailable:")
     if available is not None:

@@ -10,13 +10,17 @@ from advisor.records.target import Target
 
 @dataclass(frozen=True)
 class Configuration:
-    """What a result was obtained on; results of different configurations are never pooled."""
+    """What a result was obtained on; results of different configurations are never pooled.
+
+    ``steps_per_call`` is None where one call of the compiled program takes all steps until the next look.
+    """
 
     workers: int = 1
     devices: int = 1
     device_kind: str = "cpu"
     precision: str = "float32"
     xla: bool = False
+    steps_per_call: int | None = None
 
 
 @dataclass(frozen=True)
@@ -25,7 +29,8 @@ class Fingerprint:
 
     ``training`` identifies what steps to target depend on and names the studies; ``timing`` identifies
     what a time per step depends on. So a changed target leaves a measurement valid, and a new machine
-    leaves a steps-to-target curve valid.
+    leaves a steps-to-target curve valid. ``pipeline`` is the code that makes examples while training runs,
+    empty where arrays are made beforehand.
     """
 
     model: str
@@ -36,6 +41,7 @@ class Fingerprint:
     target: str
     configuration: str
     versions: str
+    pipeline: str = ""
 
     @property
     def training(self) -> str:
@@ -45,8 +51,8 @@ class Fingerprint:
     @property
     def timing(self) -> str:
         """Hexadecimal digest of what a time per step depends on."""
-        parts = (self.model, self.optimizer, self.loss, self.data_shape, self.configuration, self.versions)
-        return _digest(*parts)
+        what = (self.model, self.optimizer, self.loss, self.data_shape, self.pipeline)
+        return _digest(*what, self.configuration, self.versions)
 
     def changed(self, other: "Fingerprint") -> tuple[str, ...]:
         """Return the names of the parts in which ``other`` differs."""

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from advisor.records.bottleneck import Bottleneck, InputDiagnosis
 from advisor.records.description import Configuration, Fingerprint
 from advisor.records.intervals import Interval
-from advisor.records.session import BlockTiming
+from advisor.records.session import BlockTiming, MemoryUse
 
 
 class MeasurementOutcome(StrEnum):
@@ -21,7 +22,12 @@ class MeasurementOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class BatchMeasurement:
-    """Raw blocks at one batch size; ``warm_up_blocks`` came first and are left out of every summary."""
+    """Raw blocks at one batch size; ``warm_up_blocks`` came first and are left out of every summary.
+
+    ``compute_blocks`` and ``input_blocks`` are of those parts of a step alone, ``worker_blocks`` of each
+    worker's computation without the others. ``competing_cpus`` is how many processors other programs kept
+    busy meanwhile.
+    """
 
     batch_size: int
     outcome: MeasurementOutcome
@@ -29,7 +35,12 @@ class BatchMeasurement:
     warm_up_blocks: tuple[BlockTiming, ...] = ()
     blocks: tuple[BlockTiming, ...] = ()
     compile_s: float | None = None
-    peak_memory_bytes: int | None = None
+    memory: MemoryUse = field(default_factory=MemoryUse)
+    compute_blocks: tuple[BlockTiming, ...] = ()
+    input_blocks: tuple[BlockTiming, ...] = ()
+    worker_blocks: tuple[tuple[BlockTiming, ...], ...] = ()
+    competing_cpus: float | None = None
+    diagnosis: InputDiagnosis | None = None
 
 
 @dataclass(frozen=True)
@@ -49,7 +60,8 @@ class BatchThroughput:
     """Summary of one measured batch size; unknown figures are None.
 
     ``time_per_step_s`` estimates the mean, since totals are predicted from it. ``doubling_efficiency`` is
-    throughput at this batch size over throughput at half of it, divided by 2.
+    throughput at this batch size over throughput at half of it, divided by 2. ``near_memory_limit`` says
+    that it ran with less than a margin to spare.
     """
 
     batch_size: int
@@ -61,6 +73,9 @@ class BatchThroughput:
     peak_memory_bytes: int | None
     steps_timed: int
     doubling_efficiency: float | None
+    compute_time_s: Interval | None = None
+    input_time_s: Interval | None = None
+    near_memory_limit: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,6 +85,18 @@ class TimeModel:
     fixed_s: float
     per_example_s: float
     residual_log_rms: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The same training with one option changed: time per step without it over that with it, by batch size.
+
+    ``failures`` are sentences about what did not run with it, and why.
+    """
+
+    variant: str
+    speedups: Mapping[int, Interval]
+    failures: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -85,6 +112,9 @@ class Throughput:
     largest_feasible_batch_size: int | None
     saturation_batch_size: int | None
     time_model: TimeModel | None
+    bottleneck: Bottleneck | None = None
+    diagnosis: InputDiagnosis | None = None
+    comparisons: tuple[Comparison, ...] = ()
     notes: tuple[str, ...] = field(default=())
 
     def time_per_step_s(self, batch_size: int) -> Interval | None:

@@ -2,10 +2,23 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from advisor.records.recommendation import Objective, Prices
 from advisor.records.search_space import HyperparameterValue, SearchSpace
 from advisor.records.target import Target
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """How a training runs: what it computes stays the same but for rounding and, under XLA, random draws.
+
+    ``steps_per_call`` None takes as many steps in one call of the compiled program as are asked for.
+    """
+
+    xla: bool = False
+    mixed_precision: bool = False
+    steps_per_call: int | None = None
 
 
 @dataclass(frozen=True)
@@ -21,6 +34,7 @@ class WorkloadReference:
     target: Target | None = None
     search_space: SearchSpace = field(default_factory=dict)
     fixed: Mapping[str, HyperparameterValue] = field(default_factory=dict)
+    options: SessionOptions = field(default_factory=SessionOptions)
 
 
 @dataclass(frozen=True)
@@ -34,11 +48,20 @@ class BatchSizes:
 
 @dataclass(frozen=True)
 class MeasureRequest:
-    """Time at most ``seconds`` at each batch size, less once the interval is narrower than ``precision``."""
+    """Time at most ``seconds`` at each batch size, less once the interval is narrower than ``precision``.
+
+    ``refine`` looks between the last power of two that fits the memory and the first that does not.
+    ``probe_longest`` tries each batch size on the largest example first. ``input_workers`` tries a pipeline
+    of so many producers. ``profile`` is the folder for a trace of a few steps.
+    """
 
     batch_sizes: BatchSizes = field(default_factory=BatchSizes)
     seconds: float = 1.0
     precision: float = 0.02
+    refine: bool = False
+    probe_longest: bool = False
+    input_workers: int = 0
+    profile: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,8 @@ class Workload:
     of a ``tf.distribute.InputContext`` that returns one. ``loss`` and ``metrics`` are what ``compile``
     takes. ``optimizer`` is ``sgd``, ``nesterov``, ``adam``, ``nadam``, ``adamw``, or a function of the
     hyperparameters that returns a Keras optimizer. ``search_space`` names what ``build_model`` takes
-    beyond the optimizer's own hyperparameters.
+    beyond the optimizer's own hyperparameters. ``example_size`` takes the parts of an example and returns
+    how large it is, where examples differ and their number of elements does not tell.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Workload:
     optimizer: str | Callable[[Hyperparameters], Any] = "adam"
     target: Target | None = None
     search_space: SearchSpace = field(default_factory=dict)
+    example_size: Callable[..., float] | None = None
 
     def __post_init__(self) -> None:
         if (

@@ -44,8 +44,11 @@ def measure(throughput: Throughput) -> Json:
             "measurements": [_measurement(row) for row in throughput.table],
             "largest_feasible_batch_size": throughput.largest_feasible_batch_size,
             "saturation_batch_size": throughput.saturation_batch_size,
-            "bottleneck": None,
+            "bottleneck": throughput.bottleneck,
+            "diagnosis": throughput.diagnosis,
             "time_model": throughput.time_model,
+            "comparisons": throughput.comparisons,
+            "notes": throughput.notes,
         }
     )
 
@@ -111,10 +114,11 @@ def _measurement(row: BatchThroughput) -> Json:
         "detail": row.detail,
         "time_per_step_s": row.time_per_step_s,
         "throughput_examples_per_s": row.throughput_examples_per_s,
-        "compute_time_s": None,
-        "input_time_s": None,
+        "compute_time_s": row.compute_time_s,
+        "input_time_s": row.input_time_s,
         "compile_s": row.compile_s,
         "peak_memory_bytes": row.peak_memory_bytes,
+        "near_memory_limit": row.near_memory_limit,
         "steps_timed": row.steps_timed,
         "doubling_efficiency": row.doubling_efficiency,
     }

@@ -106,3 +106,8 @@ def values(hyperparameters: Iterable[tuple[str, object]]) -> str:
 def value(given: object) -> str:
     """Return one hyperparameter or metric: numbers with three significant digits, words as they are."""
     return f"{given:.3g}" if isinstance(given, float) else str(given)
+
+
+def minute(timestamp: str) -> str:
+    """Return an ISO 8601 time, which is UTC, without what nobody reads."""
+    return timestamp[:16].replace("T", " ") + " UTC" if timestamp else "unknown"

@@ -4,30 +4,31 @@ from collections.abc import Iterator, Sequence
 
 from rich.console import RenderableType
 
-from advisor.analysis.quantities import count, duration, memory, number, percent
-from advisor.records.measurement import BatchThroughput, Throughput
+from advisor.analysis.quantities import duration, number
+from advisor.records.measurement import Throughput
 from advisor.records.recommendation import Advice, SpendingPlan
 from advisor.records.report import Report
 from advisor.records.trials import Study
 from advisor.records.tuning import TuningResult
 from advisor.reporting.advice import advice_parts
 from advisor.reporting.render import (
-    about_duration,
     bullet,
     command,
     heading,
+    minute,
     pairs,
     paragraph,
     render,
     table,
     verbatim,
 )
+from advisor.reporting.throughput import throughput_parts
 from advisor.reporting.tuned import tuning_parts
 
 
 def throughput_text(throughput: Throughput, color: bool = False) -> str:
     """Return the table of a measured sweep, its limits and its notes."""
-    return render(_throughput_parts(throughput), color)
+    return render(throughput_parts(throughput), color)
 
 
 def advice_text(advice: Advice, color: bool = False) -> str:
@@ -56,51 +57,6 @@ def studies_text(studies: Sequence[Study], color: bool = False) -> str:
     return render(parts, color)
 
 
-def _throughput_parts(throughput: Throughput) -> Iterator[RenderableType]:
-    where = throughput.configuration
-    yield paragraph(
-        f"Training throughput of {throughput.workload} on {where.devices} × {where.device_kind}, "
-        f"{where.precision}, measured {_minute(throughput.measured_at)}."
-    )
-    yield paragraph("")
-    yield table(
-        ("batch size", "examples/s", "time per step", "doubling", "peak\nmemory", "outcome"),
-        [_throughput_row(row) for row in throughput.table],
-        left=("outcome",),
-    )
-    yield paragraph(
-        "Doubling: throughput over that at half the batch size, divided by 2; 100 % is ideal. Peak memory: "
-        "of the process until then. In brackets: 95 % intervals."
-    )
-    yield paragraph("")
-    yield pairs(_limits(throughput))
-    yield from (bullet(note) for note in throughput.notes)
-
-
-def _throughput_row(row: BatchThroughput) -> tuple[str, ...]:
-    speed, efficiency = row.throughput_examples_per_s, row.doubling_efficiency
-    return (
-        number(row.batch_size),
-        count(speed.estimate) if speed else "",
-        about_duration(row.time_per_step_s),
-        percent(efficiency) if efficiency is not None else "",
-        memory(row.peak_memory_bytes) if row.peak_memory_bytes is not None else "",
-        row.outcome.value.replace("_", " "),
-    )
-
-
-def _limits(throughput: Throughput) -> Iterator[tuple[str, str]]:
-    saturation = throughput.saturation_batch_size
-    yield "largest feasible batch size", number(throughput.largest_feasible_batch_size)
-    yield "saturation batch size", number(saturation) if saturation else "not reached"
-    model = throughput.time_model
-    if model is not None:
-        yield (
-            "time per step",
-            f"about {duration(model.fixed_s)} + {duration(model.per_example_s)} per example",
-        )
-
-
 def _report_parts(report: Report) -> Iterator[RenderableType]:
     yield paragraph(f"What is known about {report.workload}.")
     yield from (bullet(note) for note in report.notes)
@@ -109,7 +65,7 @@ def _report_parts(report: Report) -> Iterator[RenderableType]:
         yield from advice_parts(report.advice)
     if report.throughput is not None:
         yield heading("Throughput")
-        yield from _throughput_parts(report.throughput)
+        yield from throughput_parts(report.throughput)
     for result in report.studies:
         yield heading(f"Study {result.study.name}")
         yield from tuning_parts(result)
@@ -143,7 +99,7 @@ def _studies_parts(studies: Sequence[Study]) -> Iterator[RenderableType]:
         yield paragraph("No study is recorded yet. Run `advisor recommend` or `advisor tune`.")
         return
     columns = ("study", "begun", "revision")
-    rows = [(study.name, _minute(study.created_at), _revision(study)) for study in studies]
+    rows = [(study.name, minute(study.created_at), _revision(study)) for study in studies]
     yield table(columns, rows, left=columns)
     yield paragraph("`advisor studies NAME` shows one of them. * : with changes that were not committed.")
 
@@ -157,7 +113,7 @@ def _study_parts(study: Study) -> Iterator[RenderableType]:
             ("target", str(study.target)),
             ("configuration", f"{where.devices} × {where.device_kind}, {where.precision}"),
             ("settings", ", ".join(f"{name} = {value}" for name, value in study.settings.items())),
-            ("begun", _minute(study.created_at)),
+            ("begun", minute(study.created_at)),
             ("revision", _revision(study)),
         ]
     )
@@ -177,11 +133,6 @@ def _uncommitted_parts(study: Study) -> Iterator[RenderableType]:
     else:
         unknown = "unknown, as no git commit was found"
         yield paragraph(f"Changes that were not committed: {'none' if study.revision else unknown}.")
-
-
-def _minute(timestamp: str) -> str:
-    """Return an ISO 8601 time, which is UTC, without what nobody reads."""
-    return timestamp[:16].replace("T", " ") + " UTC" if timestamp else "unknown"
 
 
 def _revision(study: Study) -> str:

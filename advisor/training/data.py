@@ -3,7 +3,7 @@
 An example is a tuple ``(x[, y[, sample_weight]])``, each part an array or a nested dict or tuple of arrays.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
@@ -61,6 +61,16 @@ class ArraySplit:
         """Return all examples, as numpy arrays."""
         return self.arrays
 
+    def largest(self, count: int, size: Callable[..., float] | None) -> Batch:
+        """Return ``count`` times the example of the largest ``size``; without one all are alike."""
+        if size is None:
+            return self.head(count)
+        rows = (
+            keras.tree.map_structure(lambda leaf, row=row: leaf[row], self.arrays)
+            for row in range(self.examples)
+        )
+        return _repeated(max(rows, key=lambda example: size(*example)), count)
+
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Yield all examples in order, the last batch as short as it comes."""
         if batch_size >= self.examples:
@@ -87,33 +97,49 @@ class ArraySplit:
 class DatasetSplit:
     """A split given as an unbatched ``tf.data.Dataset``."""
 
-    def __init__(self, name: str, dataset: tf.data.Dataset) -> None:
+    def __init__(self, name: str, dataset: tf.data.Dataset, examples: int | None = None) -> None:
         self.name = name
-        self._dataset = _of_tuples(dataset, name)
-        self.paths, _ = _named_leaves(self._dataset.element_spec)
+        self.dataset = _of_tuples(dataset, name)
+        self.paths, _ = _named_leaves(self.dataset.element_spec)
         self.is_resident = False
-        self.examples = _count(self._dataset, name)
+        self.examples = _count(self.dataset, name) if examples is None else examples
         first = keras.tree.flatten(self.head(1)) if self.examples else []
         self.example_bytes = sum(np.asarray(leaf).nbytes for leaf in first)
+        self.shuffle_buffer = max(1, min(self.examples, _SHUFFLE_BYTES // max(1, self.example_bytes)))
 
     def head(self, count: int) -> Batch:
         """Return the first ``count`` examples as one batch of numpy arrays."""
         with blaming_the_workload(f"reading the {self.name} dataset"):
-            return next(iter(self._dataset.take(count).batch(count).as_numpy_iterator()))
+            return next(iter(batched(self.dataset.take(count), count).as_numpy_iterator()))
 
     def sample(self) -> Batch:
         """Return some hundred examples at the start, as numpy arrays."""
         return self.head(max(1, min(_SAMPLED, self.examples, _SAMPLED_BYTES // max(1, self.example_bytes))))
 
+    def largest(self, count: int, size: Callable[..., float] | None) -> Batch:
+        """Return ``count`` times the example of the largest ``size``, by default of the most elements."""
+        with blaming_the_workload(f"looking for the largest example of the {self.name} dataset"):
+            examples = self.dataset.as_numpy_iterator()
+            return _repeated(max(examples, key=lambda example: (size or _elements)(*example)), count)
+
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Yield all examples in order, the last batch as short as it comes."""
-        yield from self._dataset.batch(batch_size).prefetch(tf.data.AUTOTUNE)
+        yield from batched(self.dataset, batch_size).prefetch(tf.data.AUTOTUNE)
 
     def stream(self, batch_size: int, seed: int, step: int) -> tf.data.Dataset:
         """Return endless shuffled training batches from ``step`` on."""
-        buffer = max(1, min(self.examples, _SHUFFLE_BYTES // max(1, self.example_bytes)))
-        shuffled = self._dataset.shuffle(buffer, seed=seed, reshuffle_each_iteration=True).repeat()
-        return shuffled.batch(batch_size, drop_remainder=True).skip(step).prefetch(tf.data.AUTOTUNE)
+        shuffled = self.dataset.shuffle(
+            self.shuffle_buffer, seed=seed, reshuffle_each_iteration=True
+        ).repeat()
+        return batched(shuffled, batch_size, drop_remainder=True).skip(step).prefetch(tf.data.AUTOTUNE)
+
+
+def batched(dataset: tf.data.Dataset, batch_size: int, drop_remainder: bool = False) -> tf.data.Dataset:
+    """Return batches of ``batch_size`` examples; those that differ in length are padded with zeros."""
+    leaves = keras.tree.flatten(dataset.element_spec)
+    ragged = any(isinstance(leaf, tf.TensorSpec) and not leaf.shape.is_fully_defined() for leaf in leaves)
+    make = dataset.padded_batch if ragged else dataset.batch
+    return make(batch_size, drop_remainder=drop_remainder)
 
 
 Split = ArraySplit | DatasetSplit
@@ -147,6 +173,14 @@ def epoch_order(seed: Any, epoch: Any, examples: int) -> tf.Tensor:
 def gather(tensors: Batch, rows: tf.Tensor) -> Batch:
     """Return the examples at ``rows`` of every tensor."""
     return keras.tree.map_structure(lambda leaf: tf.gather(leaf, rows), tensors)
+
+
+def _elements(*example: Any) -> int:
+    return sum(np.size(leaf) for leaf in keras.tree.flatten(example))
+
+
+def _repeated(example: Batch, count: int) -> Batch:
+    return keras.tree.map_structure(lambda leaf: np.repeat(np.asarray(leaf)[None], count, axis=0), example)
 
 
 def _split(name: str, value: Any) -> Split:

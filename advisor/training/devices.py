@@ -15,11 +15,26 @@ import keras
 import tensorflow as tf
 
 from advisor.records.description import Configuration
+from advisor.records.requests import SessionOptions
+from advisor.records.session import MemoryUse
+
+_FIRST_GPU = "GPU:0"
+_STATUS, _CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
+_KIB = 1024
+
+
+def prepare_devices(mixed_precision: bool) -> None:
+    """Set up this process: GPU memory grows with need, models compute in bfloat16 where that is asked for.
+
+    bfloat16 has the range of float32, so that no loss has to be scaled.
+    """
+    _prepare_once()
+    if mixed_precision:
+        keras.config.set_dtype_policy("mixed_bfloat16")
 
 
 @cache
-def prepare_devices() -> None:
-    """Set up, once per process: GPU memory grows with need, messages of Keras stay short."""
+def _prepare_once() -> None:
     with suppress(RuntimeError):  # The process has used its GPUs already; they stay as they are.
         for gpu in tf.config.list_physical_devices("GPU"):
             tf.config.experimental.set_memory_growth(gpu, True)
@@ -32,10 +47,15 @@ def forget_unused() -> None:
     gc.collect()
 
 
-def configuration(precision: str) -> Configuration:
+def configuration(precision: str, options: SessionOptions) -> Configuration:
     """Return what results of this process are obtained on; ``precision`` is the model's dtype policy."""
     kind = _gpu_name().lower() if _gpus() else "cpu"
-    return Configuration(workers=1, devices=1, device_kind=kind, precision=precision, xla=False)
+    return Configuration(
+        device_kind=kind,
+        precision=precision,
+        xla=options.xla,
+        steps_per_call=options.steps_per_call,
+    )
 
 
 def environment() -> Mapping[str, str]:
@@ -54,12 +74,34 @@ def environment() -> Mapping[str, str]:
     }
 
 
-def peak_memory_bytes() -> int:
-    """Return the peak of the GPU's allocator, or of the process's resident memory on a CPU."""
+def reset_peak_memory() -> None:
+    """Let the peak of :func:`memory` begin anew, where the system can do that."""
     if _gpus():
-        return int(tf.config.experimental.get_memory_info("GPU:0")["peak"])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+        tf.config.experimental.reset_memory_stats(_FIRST_GPU)
+    with suppress(OSError):  # Linux alone has it.
+        _CLEAR.write_text("5")
+
+
+def memory() -> MemoryUse:
+    """Return the peak of the GPU's allocator, or that of the process's memory on a CPU."""
+    if _gpus():
+        return MemoryUse(int(tf.config.experimental.get_memory_info(_FIRST_GPU)["peak"]))
+    sizes = _process_sizes()
+    if not sizes:
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return MemoryUse(peak if sys.platform == "darwin" else peak * _KIB)
+    limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    # What was freed since the peak is no longer in the data segment.
+    charged = sizes["VmData"] + sizes["VmHWM"] - sizes["VmRSS"]
+    return MemoryUse(sizes["VmHWM"], None if limit == resource.RLIM_INFINITY else limit, charged)
+
+
+def _process_sizes() -> Mapping[str, int]:
+    """Return the sizes (bytes) that Linux keeps of this process."""
+    with suppress(OSError):
+        lines = (line.split() for line in _STATUS.read_text().splitlines())
+        return {words[0].rstrip(":"): int(words[1]) * _KIB for words in lines if words[-1:] == ["kB"]}
+    return {}
 
 
 def _gpus() -> list[str]:

@@ -9,19 +9,19 @@ import keras
 
 from advisor.records.description import Configuration, Fingerprint
 from advisor.records.workload import Workload
-from advisor.training.data import Split
+from advisor.training.data import DatasetSplit, Split
 from advisor.training.portraits import Portraits, digest_of
 
 Parts = Mapping[str, Any]
 
 
 def code_of(workload: Workload) -> Parts:
-    """Return digests of model, optimizer, loss and the target's metric, with all that their code names.
+    """Return digests of model, optimizer, loss, data function and the target's metric, with all they name.
 
     To be taken before anything of it has run, since code can change what it names.
     """
     own = {"model": workload.build_model, "optimizer": workload.optimizer, "loss": workload.loss}
-    values = {**own, "target": _target_metric(workload)}
+    values = {**own, "target": _target_metric(workload), "pipeline": workload.data}
     return {name: _digest(Portraits(*own.values()).of(value)) for name, value in values.items()}
 
 
@@ -40,6 +40,7 @@ def fingerprint(
     """
     machine = {name: environment[name] for name in ("device", "cpu_count", "machine")}
     versions = {name: environment[name] for name in ("tensorflow", "keras")}
+    streams = isinstance(splits["train"], DatasetSplit)
     return Fingerprint(
         model=_digest(_structure(model), parts["model"]),
         optimizer=_digest(parts["optimizer"]),
@@ -49,6 +50,7 @@ def fingerprint(
         target=_digest(str(workload.target), parts["target"]),
         configuration=_digest(str(configuration), machine),
         versions=_digest(versions),
+        pipeline=_digest(parts["pipeline"]) if streams else "",
     )
 
 

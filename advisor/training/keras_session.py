@@ -1,19 +1,22 @@
 """Training sessions of Keras models on TensorFlow, on one device."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from time import perf_counter
 
 from advisor.errors import SessionError
+from advisor.records.bottleneck import InputDiagnosis
 from advisor.records.description import WorkloadDescription
 from advisor.records.requests import WorkloadReference
 from advisor.records.search_space import HyperparameterValue
-from advisor.records.session import BlockTiming, Evaluation, Preparation
+from advisor.records.session import BlockTiming, Evaluation, MemoryUse, Preparation, StepPart
 from advisor.training import devices
 from advisor.training.faults import blaming_the_session, blaming_the_workload
 from advisor.training.optimizers import Values
 from advisor.training.problem import Problem
+from advisor.training.profiling import profile
 from advisor.training.program import Program
 from advisor.training.randomness import valid_seed
 from advisor.workflows.ports import TrainingSession
@@ -32,7 +35,7 @@ class KerasSession:
     """Trains one workload; keeps a few programs, so that going back to known values rebuilds nothing."""
 
     def __init__(self, reference: WorkloadReference) -> None:
-        devices.prepare_devices()
+        devices.prepare_devices(reference.options.mixed_precision)
         self._reference = reference
         self._programs: list[Program] = []  # the one used last comes last
         self._active: Program | None = None
@@ -49,6 +52,7 @@ class KerasSession:
         """Start again from new weights; build and trace only what no kept program has."""
         self._check_open()
         self._active = None
+        devices.reset_peak_memory()
         self._problem.check_batch_size(batch_size)
         values, seed = self._problem.values(hyperparameters), valid_seed(seed)
         with blaming_the_session(f"preparing batch size {batch_size:,}"):
@@ -63,11 +67,23 @@ class KerasSession:
 
     def train(self, steps: int) -> BlockTiming:
         """Take ``steps`` optimizer steps and return when the device has finished."""
-        program = self._training()
-        if steps < 1:
-            raise SessionError(f"train was asked for {steps} steps; ask for at least 1.")
-        with blaming_the_session(f"training at batch size {program.batch_size:,}"):
+        with self._stepping("training", steps) as program:
             return program.train(steps)
+
+    def train_part(self, part: StepPart, steps: int) -> BlockTiming:
+        """Take ``steps`` steps of one part alone; reset before training on."""
+        with self._stepping(f"running the {part.value} part of a step", steps) as program:
+            return program.train_part(part, steps)
+
+    def diagnose(self, seconds: float, input_workers: int) -> InputDiagnosis:
+        """Say what the stages of the input pipeline cost, and try what would help; reset afterwards."""
+        with self._stepping("looking into the input pipeline") as program:
+            return program.diagnose(seconds, input_workers)
+
+    def profile(self, folder: Path, steps: int) -> Sequence[Path]:
+        """Trace ``steps`` steps into files below ``folder``, and return these."""
+        with self._stepping("profiling", steps) as program:
+            return profile(lambda: program.train(steps), folder)
 
     def evaluate(self, split: str) -> Evaluation:
         """Return the metrics of a whole split; training goes on as if it had not happened."""
@@ -79,9 +95,9 @@ class KerasSession:
         examples = self._problem.splits[split].examples
         return Evaluation(program.step, split, metrics, examples, perf_counter() - start)
 
-    def peak_memory_bytes(self) -> int | None:
-        """Return the peak of the GPU's allocator, or of the process where there is no GPU."""
-        return devices.peak_memory_bytes()
+    def memory(self) -> MemoryUse:
+        """Return the memory used since the last reset, of the GPU or else of the process."""
+        return devices.memory()
 
     def save(self, path: Path) -> None:
         """Write weights, optimizer state, random state and step to ``path``, atomically."""
@@ -128,6 +144,15 @@ class KerasSession:
             or sum(kept.size_bytes for kept in self._programs) > _KEPT_BYTES
         ):
             del self._programs[0]
+
+    @contextmanager
+    def _stepping(self, doing: str, steps: int = 1) -> Iterator[Program]:
+        """Give the program under training; what fails inside is a failure at its batch size."""
+        program = self._training()
+        if steps < 1:
+            raise SessionError(f"{steps} steps were asked for; ask for at least 1.")
+        with blaming_the_session(f"{doing} at batch size {program.batch_size:,}"):
+            yield program
 
     def _training(self) -> Program:
         self._check_open()

@@ -20,8 +20,15 @@ StepFunction = Callable[[Batch], tf.Tensor]
 class StepLoop:
     """Takes optimizer steps at one batch size, counts them and times them."""
 
-    def __init__(self, step_function: StepFunction, feed: Feed, strategy: tf.distribute.Strategy) -> None:
+    def __init__(
+        self,
+        step_function: StepFunction,
+        feed: Feed,
+        strategy: tf.distribute.Strategy,
+        steps_per_call: int | None = None,
+    ) -> None:
         self.feed = feed
+        self._steps_per_call = steps_per_call
         self._count = tf.Variable(0, dtype=tf.int64, trainable=False)
         self._block = tf.function(self._steps, autograph=False, jit_compile=False)
         self._step_function, self._strategy = step_function, strategy
@@ -51,9 +58,11 @@ class StepLoop:
 
     def run(self, steps: int) -> BlockTiming:
         """Take ``steps`` steps and return when the device has finished."""
-        count, source = tf.constant(steps, tf.int64), self.feed.source
+        source, longest = self.feed.source, self._steps_per_call or steps
+        counts = [min(longest, steps - done) for done in range(0, steps, longest)]
         start = perf_counter()
-        loss = float(self._block(count, source))
+        losses = [self._block(tf.constant(count, tf.int64), source) for count in counts]
+        loss = sum(float(loss) * count for loss, count in zip(losses, counts, strict=True)) / steps
         tf.test.experimental.sync_devices()
         return BlockTiming(steps, perf_counter() - start, loss)
 
@@ -81,10 +90,14 @@ class StepLoop:
         return total / tf.cast(steps, tf.float32)
 
 
-def step_function(model: keras.Model) -> StepFunction:
-    """Return one step of ``model``: its own ``train_step`` where it has one, else a plain gradient step."""
+def step_function(model: keras.Model, xla: bool) -> StepFunction:
+    """Return one step of ``model``: its own ``train_step`` where it has one, else a plain gradient step.
+
+    ``xla`` compiles the step as one program of fused operations.
+    """
     has_own = type(model).train_step is not keras.Model.train_step
-    return _own_step(model) if has_own else _gradient_step(model)
+    step = _own_step(model) if has_own else _gradient_step(model)
+    return tf.function(step, autograph=False, jit_compile=True) if xla else step
 
 
 def loss_of(model: keras.Model, batch: Batch, training: bool) -> tuple[Any, tf.Tensor]:

@@ -35,7 +35,7 @@ class Problem:
             if name not in optimizer or distribution.default is not None
         }
         self.defaults: Values = {**optimizer, **space, **reference.fixed}
-        self.fixed = reference.fixed
+        self.fixed, self.options = reference.fixed, reference.options
         self.splits = load_splits(self.workload)
         check_splits(self.splits)
         self._losses_are_checked = False
@@ -70,7 +70,7 @@ class Problem:
 
     def program(self, values: Values, seed: int) -> Program:
         """Build a program for ``values``; with the first one, check loss, labels and target."""
-        program = Program(self.workload, self.splits, values, seed)
+        program = Program(self.workload, self.splits, values, seed, self.options)
         if not self._losses_are_checked:
             check_losses(program.loss_parts, program.head, self.splits)
             check_target(self.workload.target, tuple(program.first_metrics))
@@ -81,7 +81,7 @@ class Problem:
         """Return the description; ``program`` was built for the defaults."""
         check_names_are_read(self.workload, self.fixed, program.names_read | program.optimizer_names_read)
         optimizer = self.workload.optimizer
-        configuration = devices.configuration(program.model.dtype_policy.name)
+        configuration = devices.configuration(program.model.dtype_policy.name, self.options)
         environment = devices.environment()
         return WorkloadDescription(
             name=self.workload.name,
@@ -117,5 +117,6 @@ class Problem:
             "model": [self._code["model"], {name: self.defaults[name] for name in program.names_read}],
             "optimizer": [self._code["optimizer"], values, configuration, self.fixed],
             "loss": self._code["loss"],
+            "pipeline": self._code["pipeline"],
             "target": self._code["target"],
         }

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,21 +10,26 @@ import keras
 import tensorflow as tf
 
 from advisor.errors import SessionError, WorkloadError
-from advisor.records.session import BlockTiming
+from advisor.records.bottleneck import InputDiagnosis
+from advisor.records.requests import SessionOptions
+from advisor.records.session import BlockTiming, StepPart
 from advisor.records.workload import Workload
 from advisor.training.checkpoints import read_checkpoint, write_checkpoint
 from advisor.training.checks import check_inputs
 from advisor.training.data import Split
 from advisor.training.evaluation import Evaluator, evaluation_batch_size
 from advisor.training.faults import blaming_the_workload
-from advisor.training.feeds import training_feed
+from advisor.training.feeds import Feed, training_feed
 from advisor.training.graphs import draws_statefully, forget_gradients
-from advisor.training.loop import StepLoop, step_function
+from advisor.training.loop import StepFunction, StepLoop, step_function
 from advisor.training.losses import LossRecorder
 from advisor.training.model import ReadHyperparameters, compile_model, construct, initial_values
 from advisor.training.optimizers import Values, defaults_of, make_optimizer
+from advisor.training.parts import StepParts, seconds_per_step
+from advisor.training.pipeline import diagnose
 from advisor.training.randomness import seed_everything, seed_without_tensorflow
 from advisor.training.state import TrainingState
+from advisor.training.unused import unused_features
 
 _KEPT_LOOPS = 4
 _HEAD_EXAMPLES = 2
@@ -36,8 +42,15 @@ class Program:
     ``loss_parts`` are what that gave, ``head`` are the examples.
     """
 
-    def __init__(self, workload: Workload, splits: Mapping[str, Split], values: Values, seed: int) -> None:
-        self._workload, self._splits = workload, splits
+    def __init__(
+        self,
+        workload: Workload,
+        splits: Mapping[str, Split],
+        values: Values,
+        seed: int,
+        options: SessionOptions,
+    ) -> None:
+        self._workload, self._splits, self._options = workload, splits, options
         self._strategy = tf.distribute.get_strategy()
         self._hp = ReadHyperparameters(values)
         self._loops: OrderedDict[int, StepLoop] = OrderedDict()
@@ -61,7 +74,8 @@ class Program:
         outputs = keras.tree.flatten([part.predictions for part in self.loss_parts])
         self._output_bytes = sum(leaf.dtype.size * leaf.shape[1:].num_elements() for leaf in outputs)
         self._state = TrainingState(self.model)
-        self._step_function = step_function(self.model)
+        self._step_function = step_function(self.model, options.xla)
+        self._parts: StepParts | None = None
         self._needs_tensorflow_seed: bool | None = None  # known once fresh weights were made
         self._draws_statefully = False
 
@@ -100,17 +114,14 @@ class Program:
     def prepare(self, batch_size: int, values: Values) -> bool:
         """Make sure that the step loop of ``batch_size`` is compiled; return whether that was needed."""
         self._hp.renew(values)
+        if batch_size != self.batch_size:
+            self._parts = None
         self.batch_size = batch_size
         if batch_size in self._loops:
             self._loops.move_to_end(batch_size)
             return False
         feed = training_feed(self._splits["train"], batch_size)
-        with self._strategy.scope():
-            loop = StepLoop(self._step_function, feed, self._strategy)
-            graph = loop.trace()
-            self._state.note_training(graph, loop.own_variables)
-            self._finish(graph)
-        self._loops[batch_size] = loop
+        self._loops[batch_size] = self._traced_loop(self._step_function, feed)
         if len(self._loops) > _KEPT_LOOPS:
             self._loops.popitem(last=False)
         return True
@@ -128,6 +139,26 @@ class Program:
     def train(self, steps: int) -> BlockTiming:
         """Take ``steps`` optimizer steps."""
         return self._loop.run(steps)
+
+    def train_part(self, part: StepPart, steps: int) -> BlockTiming:
+        """Take ``steps`` steps of one part alone."""
+        if self._parts is None:
+            train = self._splits["train"]
+            size, make = self._workload.example_size, self._traced_loop
+            self._parts = StepParts(train, self.batch_size, size, self._step_function, make)
+        return self._parts.run(part, steps)
+
+    def diagnose(self, seconds: float, input_workers: int) -> InputDiagnosis:
+        """Look into the input pipeline, trying each change of it for about ``seconds``."""
+        train = self._splits["train"]
+        unused = unused_features(self._step_function, self.head, train.paths)
+
+        def time_step(split: Split) -> float:
+            loop = self._traced_loop(self._step_function, training_feed(split, self.batch_size))
+            return seconds_per_step(loop, seconds)
+
+        found = diagnose(train, self.batch_size, seconds, input_workers, unused, time_step)
+        return replace(found, input_workers=input_workers)
 
     def evaluate(self, split: str) -> Mapping[str, float]:
         """Return the metrics of ``split``; training goes on afterwards as if it had not happened."""
@@ -179,6 +210,14 @@ class Program:
                 return weights
         seed_everything(seed)
         return initial_values(*arguments)
+
+    def _traced_loop(self, step: StepFunction, feed: Feed) -> StepLoop:
+        with self._strategy.scope():
+            loop = StepLoop(step, feed, self._strategy, self._options.steps_per_call)
+            graph = loop.trace()
+            self._state.note_training(graph, loop.own_variables)
+            self._finish(graph)
+        return loop
 
     def _note_evaluation(self, graph: tf.Graph) -> None:
         self._state.note(graph)

@@ -6,7 +6,7 @@ reports as seconds follows a stated model, so that every run gives the same figu
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
@@ -15,10 +15,11 @@ import numpy as np
 
 from advisor.analysis.quadratic import QuadraticModel, Trajectory
 from advisor.errors import SessionError, WorkloadError
+from advisor.records.bottleneck import InputDiagnosis
 from advisor.records.description import Configuration, Fingerprint, WorkloadDescription
 from advisor.records.requests import WorkloadReference
 from advisor.records.search_space import HyperparameterValue, SearchSpace
-from advisor.records.session import BlockTiming, Evaluation, Preparation
+from advisor.records.session import BlockTiming, Evaluation, MemoryUse, Preparation, StepPart
 from advisor.records.target import Target
 from advisor.workflows.ports import TrainingSession
 
@@ -30,7 +31,8 @@ Kind = TypeVar("Kind")
 class QuadraticSettings:
     """What the sessions pretend to be.
 
-    A step at batch size B takes ``fixed_s`` + ``per_example_s`` × B. Each pair of seed and batch size makes
+    The computation of a step at batch size B takes ``fixed_s`` + ``per_example_s`` × B, its input
+    ``input_share`` times as long, and the step the longer of both. Each pair of seed and batch size makes
     faster or slower progress throughout: the log of its steps to target is normal with standard deviation
     ``log_noise``. ``dimension`` and ``bins`` are those of :meth:`QuadraticModel.harmonic`. Hyperparameters in
     ``fixed`` are not offered for tuning.
@@ -45,6 +47,7 @@ class QuadraticSettings:
     validation_examples: int = 10_000
     fixed_s: float = 1e-3
     per_example_s: float = 1e-5
+    input_share: float = 0.01
     log_noise: float = 0.0
     dimension: int = 10_000
     bins: int = 100
@@ -167,8 +170,22 @@ class QuadraticSession:
         self._run = replace(run, step=run.step + steps)
         gained = self._cumulative_loss() - before
         loss = gained / (self._progress() - start) if math.isfinite(gained) else math.inf
-        seconds = steps * (self._settings.fixed_s + self._settings.per_example_s * run.batch_size)
-        return BlockTiming(steps, seconds, loss)
+        seconds = max(self._part_s(part) for part in (StepPart.COMPUTE, StepPart.INPUT))
+        return BlockTiming(steps, steps * seconds, loss)
+
+    def train_part(self, part: StepPart, steps: int) -> BlockTiming:
+        """Take no step, but say how long so many of that part take."""
+        self._training()
+        return BlockTiming(steps, steps * self._part_s(part), math.nan)
+
+    def diagnose(self, seconds: float, input_workers: int) -> InputDiagnosis:
+        """Return a diagnosis without stages: the model has no pipeline."""
+        run, _ = self._training()
+        return InputDiagnosis(run.batch_size, input_workers=input_workers)
+
+    def profile(self, folder: Path, steps: int) -> Sequence[Path]:
+        """Raise SessionError: nothing runs on a device."""
+        raise SessionError("The noisy quadratic model runs on no device that could be profiled.")
 
     def evaluate(self, split: str) -> Evaluation:
         """Return the expected loss, which is the same on every split."""
@@ -179,9 +196,15 @@ class QuadraticSession:
         seconds = self._settings.fixed_s + self._settings.per_example_s * examples / 3
         return Evaluation(run.step, split, {"loss": self._loss()}, examples, seconds)
 
-    def peak_memory_bytes(self) -> int | None:
-        """Return None: the model occupies no memory worth the name."""
-        return None
+    def memory(self) -> MemoryUse:
+        """Return nothing known: the model occupies no memory worth the name."""
+        return MemoryUse()
+
+    def _part_s(self, part: StepPart) -> float:
+        """Return the time (s) of one step of ``part``; input and computation overlap."""
+        run, _ = self._training()
+        compute_s = self._settings.fixed_s + self._settings.per_example_s * run.batch_size
+        return compute_s * (self._settings.input_share if part is StepPart.INPUT else 1.0)
 
     def save(self, path: Path) -> None:
         """Write what the training is to ``path``, atomically."""
@@ -254,6 +277,6 @@ class QuadraticSession:
             data_shape=f"{settings.training_examples} {settings.validation_examples}",
             data_content=f"log noise {settings.log_noise}",
             target=str(settings.target),
-            configuration=f"{settings.fixed_s} {settings.per_example_s}",
+            configuration=f"{settings.fixed_s} {settings.per_example_s} {settings.input_share}",
             versions="1",
         )

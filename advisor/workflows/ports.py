@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from advisor.records.bottleneck import InputDiagnosis
 from advisor.records.description import Configuration, Fingerprint, WorkloadDescription
 from advisor.records.measurement import BatchMeasurement, MeasurementRun
 from advisor.records.recommendation import Advice
 from advisor.records.search_space import HyperparameterValue, SearchSpace
-from advisor.records.session import BlockTiming, Evaluation, Preparation
+from advisor.records.session import BlockTiming, Evaluation, MemoryUse, Preparation, StepPart
 from advisor.records.trials import CurvePoint, Study, Trial, TrialPlan, TrialState
 
 
@@ -38,8 +39,27 @@ class TrainingSession(Protocol):
     def evaluate(self, split: str) -> Evaluation:
         """Return the metrics of a whole split, exact on a partial last batch."""
 
-    def peak_memory_bytes(self) -> int | None:
-        """Return the peak memory of the session so far, or None where it cannot be known."""
+    def train_part(self, part: StepPart, steps: int) -> BlockTiming:
+        """Take ``steps`` steps of one part alone, and say how long they took.
+
+        Trained weights are spoiled: reset before training on.
+        """
+
+    def diagnose(self, seconds: float, input_workers: int) -> InputDiagnosis:
+        """Say what the stages of the input pipeline cost, and try what would help.
+
+        Each trial is timed for about ``seconds``. With ``input_workers`` above 0 one of them is a pipeline
+        of so many producers. Trained weights are spoiled: reset before training on.
+        """
+
+    def profile(self, folder: Path, steps: int) -> Sequence[Path]:
+        """Trace ``steps`` steps into files below ``folder``, and return these.
+
+        Raises :class:`~advisor.errors.SessionError` where the profiler is not available.
+        """
+
+    def memory(self) -> MemoryUse:
+        """Return the memory used since the last reset."""
 
     def save(self, path: Path) -> None:
         """Write weights, optimizer state and random state to the file ``path``, atomically."""
@@ -56,6 +76,16 @@ class SessionFactory(Protocol):
 
     def open(self) -> TrainingSession:
         """Return a fresh session, isolated from every other."""
+
+
+class LoadWatch(Protocol):
+    """Watches what other programs do on this machine."""
+
+    def start(self) -> None:
+        """Begin to watch."""
+
+    def competing_cpus(self) -> float | None:
+        """Return how many processors other programs kept busy since the start; None where that is unknown."""
 
 
 class MeasurementStore(Protocol):

@@ -20,7 +20,7 @@ from advisor.workflows.retuning import compass_at, tuned_names
 from advisor.workflows.spending import planned, spending_sentence, spent, trial_s
 from advisor.workflows.steps_to_target import FALLBACKS, BatchSizeSearch
 from advisor.workflows.studies import required_target
-from advisor.workflows.tools import SessionKeeper, Tools
+from advisor.workflows.tools import SessionKeeper, Tools, describe
 
 MOST_BATCH_SIZES = 7
 """Enough to show both regimes and their bend; more narrow the answer little (design of the search)."""
@@ -59,8 +59,7 @@ class _Recommending:
 
     def __init__(self, tools: Tools, keeper: SessionKeeper, request: RecommendRequest) -> None:
         self._tools, self._keeper, self._request = tools, keeper, request
-        self._description = keeper.session().describe()
-        tools.store.save_description(self._description)
+        self._description = describe(tools, keeper)
         _check_target(self._description)
         self._tuned = tuned_names(self._description, request.tune)
         measure = replace(request.measure, batch_sizes=request.batch_sizes)

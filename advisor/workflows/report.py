@@ -12,6 +12,7 @@ from advisor.records.report import Report
 from advisor.records.trials import StudyKind
 from advisor.records.tuning import TuningResult
 from advisor.workflows.ports import Store
+from advisor.workflows.stale import present_measurement, stale_measurement
 from advisor.workflows.studies import tuning_result
 
 
@@ -25,7 +26,7 @@ def report(store: Store, workload: str | None) -> Report:
         throughput=throughput,
         advice=advice,
         studies=studies,
-        notes=(*_stale(description, throughput, advice), *_studies_notes(store, description, advice)),
+        notes=(*_stale(store, description, advice), *_studies_notes(store, description, advice)),
         next=_next(throughput, advice, studies),
     )
 
@@ -46,10 +47,7 @@ def _description(store: Store, workload: str | None) -> WorkloadDescription:
 def _throughput(store: Store, description: WorkloadDescription) -> Throughput | None:
     """Return the sweep of the present configuration, else the newest."""
     runs = store.latest_measurements(description.name)
-    timing = description.fingerprint.timing
-    return (
-        summarize(next((run for run in runs if run.fingerprint.timing == timing), runs[0])) if runs else None
-    )
+    return summarize(present_measurement(store, description) or runs[0]) if runs else None
 
 
 def _studies(store: Store, description: WorkloadDescription) -> tuple[TuningResult, ...]:
@@ -59,18 +57,12 @@ def _studies(store: Store, description: WorkloadDescription) -> tuple[TuningResu
     return tuple(tuning_result(study, space, store.trials(study.name)) for study in tuned)
 
 
-def _stale(
-    description: WorkloadDescription, throughput: Throughput | None, advice: Advice | None
-) -> tuple[str, ...]:
-    notes = []
-    if throughput and throughput.fingerprint != description.fingerprint.timing:
-        notes.append("The measurement is stale: the workload or the machine has changed since.")
-    if advice:
-        changed = advice.description.fingerprint.changed(description.fingerprint)
-        if changed:
-            parts = ", ".join(changed).replace("_", " ")
-            notes.append(f"The advice is stale: {parts} changed since.")
-    return tuple(notes)
+def _stale(store: Store, description: WorkloadDescription, advice: Advice | None) -> Iterator[str]:
+    if stale := stale_measurement(store, description):
+        yield stale
+    changed = advice.description.fingerprint.changed(description.fingerprint) if advice else ()
+    if changed:
+        yield f"The advice is stale ({', '.join(changed).replace('_', ' ')} changed)."
 
 
 def _studies_notes(store: Store, description: WorkloadDescription, advice: Advice | None) -> Iterator[str]:

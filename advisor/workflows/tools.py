@@ -6,7 +6,8 @@ from types import TracebackType
 from typing import Self
 
 from advisor.errors import SessionError
-from advisor.workflows.ports import Progress, SessionFactory, Store, StudyBoard, TrainingSession
+from advisor.records.description import WorkloadDescription
+from advisor.workflows.ports import LoadWatch, Progress, SessionFactory, Store, StudyBoard, TrainingSession
 
 
 @dataclass(frozen=True)
@@ -17,6 +18,7 @@ class Tools:
     store: Store
     board: StudyBoard
     progress: Progress
+    load: LoadWatch
 
 
 class SessionKeeper:
@@ -46,3 +48,11 @@ class SessionKeeper:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.drop()
+
+
+def describe(tools: Tools, keeper: SessionKeeper) -> WorkloadDescription:
+    """Load the workload, which may take a while, and record what it is."""
+    tools.progress.say("Loading the workload.")
+    description = keeper.session().describe()
+    tools.store.save_description(description)
+    return description

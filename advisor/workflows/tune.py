@@ -26,8 +26,9 @@ from advisor.records.trials import (
 )
 from advisor.records.tuning import TuningResult
 from advisor.workflows.measure import check_batch_size
+from advisor.workflows.stale import stale_measurement
 from advisor.workflows.studies import best_trial, open_study, tuning_result
-from advisor.workflows.tools import SessionKeeper, Tools
+from advisor.workflows.tools import SessionKeeper, Tools, describe
 from advisor.workflows.trial import TrialRunner, Watch
 
 EPOCHS = 20
@@ -50,8 +51,9 @@ def tune(tools: Tools, request: TuneRequest, artifacts: Path) -> TuningResult:
     Trials of an earlier run count. Checkpoints go to ``artifacts``; the best trial's is kept.
     """
     with SessionKeeper(tools.sessions) as keeper:
-        description = keeper.session().describe()
-        tools.store.save_description(description)
+        description = describe(tools, keeper)
+        if stale := stale_measurement(tools.store, description):
+            tools.progress.say(f"{stale} `advisor measure` measures again.")
         check_batch_size(request.batch_size, description.training_examples)
         return _Tuning(tools, keeper, description, request, artifacts).run()
 

@@ -3,11 +3,17 @@
 import math
 from collections.abc import Mapping, Sequence
 
+from advisor.analysis.throughput import summarize_batch
 from advisor.records.description import Configuration, Fingerprint, WorkloadDescription
 from advisor.records.intervals import Interval
-from advisor.records.measurement import BatchMeasurement, MeasurementOutcome, MeasurementRun
+from advisor.records.measurement import (
+    BatchMeasurement,
+    BatchThroughput,
+    MeasurementOutcome,
+    MeasurementRun,
+)
 from advisor.records.scaling import BatchSizeResult, Crossing, FitOutcome, Observation, ScalingFit
-from advisor.records.session import BlockTiming
+from advisor.records.session import BlockTiming, MemoryUse
 from advisor.records.target import Target
 
 FINGERPRINT = Fingerprint("m", "o", "l", "shape", "content", "t", "c", "v")
@@ -37,8 +43,13 @@ def blocks(seconds_per_step: float, number: int = 20) -> tuple[BlockTiming, ...]
 
 def measurement(batch_size: int, seconds_per_step: float) -> BatchMeasurement:
     return BatchMeasurement(
-        batch_size, MeasurementOutcome.OK, "", (), blocks(seconds_per_step), 0.5, 200 * 2**20
+        batch_size, MeasurementOutcome.OK, "", (), blocks(seconds_per_step), 0.5, MemoryUse(200 * 2**20)
     )
+
+
+def summaries(throughputs: Mapping[int, float]) -> list[BatchThroughput]:
+    """Rows of a table with exact throughput (examples/s) by batch size."""
+    return [summarize_batch(measurement(size, size / value)) for size, value in throughputs.items()]
 
 
 def run(times: Mapping[int, float], *others: BatchMeasurement) -> MeasurementRun:

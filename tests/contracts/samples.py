@@ -3,11 +3,19 @@
 import math
 from dataclasses import replace
 
+from advisor.records.bottleneck import (
+    Bottleneck,
+    BottleneckKind,
+    InputDiagnosis,
+    PipelineStage,
+    Remedy,
+)
 from advisor.records.description import Configuration, Fingerprint, WorkloadDescription
 from advisor.records.intervals import Interval
 from advisor.records.measurement import (
     BatchMeasurement,
     BatchThroughput,
+    Comparison,
     MeasurementOutcome,
     Throughput,
     TimeModel,
@@ -23,7 +31,7 @@ from advisor.records.recommendation import (
 )
 from advisor.records.scaling import BatchSizeResult, Crossing, FitOutcome, Observation, ScalingFit
 from advisor.records.search_space import Categorical, Float, HyperparameterValue, Int, SearchSpace
-from advisor.records.session import BlockTiming
+from advisor.records.session import BlockTiming, MemoryUse
 from advisor.records.target import Target
 from advisor.records.trials import CurvePoint, Study, StudyKind, TrialPlan, TrialPurpose, study_name
 
@@ -34,10 +42,21 @@ INTERVAL = Interval(2.0, 1.5, math.inf, 0.9)
 
 
 def measurement(batch_size: int, seconds: float = 0.25) -> BatchMeasurement:
-    """Return a measured batch size with one warm-up block and one more."""
-    warm_up = (BlockTiming(steps=5, seconds=9.0, training_loss=2.3),)
-    blocks = (BlockTiming(steps=20, seconds=seconds, training_loss=2.1),)
-    return BatchMeasurement(batch_size, MeasurementOutcome.OK, "", warm_up, blocks, 1.25, 2**33)
+    """Return a measured batch size with a block of everything that can be timed."""
+    return BatchMeasurement(
+        batch_size,
+        MeasurementOutcome.OK,
+        "",
+        warm_up_blocks=(BlockTiming(steps=5, seconds=9.0, training_loss=2.3),),
+        blocks=(BlockTiming(steps=20, seconds=seconds, training_loss=2.1),),
+        compile_s=1.25,
+        memory=MemoryUse(2**33, 2**35, 2**34),
+        compute_blocks=(BlockTiming(steps=20, seconds=0.2, training_loss=2.1, host_seconds=0.1),),
+        input_blocks=(BlockTiming(steps=10, seconds=0.1, training_loss=0.0),),
+        worker_blocks=((BlockTiming(steps=5, seconds=0.1, training_loss=2.0),),),
+        competing_cpus=0.5,
+        diagnosis=diagnosis(),
+    )
 
 
 def study(kind: StudyKind = StudyKind.TUNE) -> Study:
@@ -119,13 +138,30 @@ def advice(recommended: bool = True) -> Advice:
     )
 
 
+def bottleneck() -> Bottleneck:
+    """Return a verdict with everything that one can say."""
+    shares = {BottleneckKind.INPUT: 0.5, BottleneckKind.COMPUTE: 0.5}
+    return Bottleneck(BottleneckKind.INPUT, 64, INTERVAL, "It waits.", "It is slow.", ("Cache.",), shares)
+
+
+def diagnosis() -> InputDiagnosis:
+    """Return what was found in an input pipeline, with everything that one can find."""
+    remedy = Remedy("cache", "Cache it.", 0.2, 0.1, 0.25, 0.15, "Mind the memory.")
+    stages = (PipelineStage("map", 1e-3),)
+    return InputDiagnosis(64, stages, (remedy,), ("x['blob']",), 0.25, 2, ("A stage is unknown.",))
+
+
 def _throughput() -> Throughput:
     row = BatchThroughput(64, MeasurementOutcome.OK, "", INTERVAL, INTERVAL, 1.25, None, 40, None)
     lost = BatchThroughput(512, MeasurementOutcome.OUT_OF_MEMORY, "no room", None, None, None, None, 0, None)
     moment, environment = "2030-01-02T03:04:05+00:00", {"python": "3.11"}
     model = TimeModel(1e-3, 2e-6, 0.03)
     return Throughput(
-        "digits", "abc", CONFIGURATION, environment, moment, (row, lost), 64, None, model, ("a note",)
+        *("digits", "abc", CONFIGURATION, environment, moment, (row, lost), 64, None, model),
+        bottleneck=bottleneck(),
+        diagnosis=diagnosis(),
+        comparisons=(Comparison("xla", {64: INTERVAL}, ("Batch size 512: no room",)),),
+        notes=("a note",),
     )
 
 

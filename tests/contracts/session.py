@@ -10,6 +10,7 @@ import pytest
 
 from advisor.errors import AdvisorError
 from advisor.records.search_space import HyperparameterValue
+from advisor.records.session import StepPart
 from advisor.workflows.ports import TrainingSession
 
 OpenSession = Callable[[], TrainingSession]
@@ -65,9 +66,35 @@ class SessionContract:
         values = session.evaluate("validation").metrics.values()
         assert all(type(value) is float for value in values)
 
-    def test_peak_memory_is_positive_or_unknown(self, session: TrainingSession) -> None:
-        peak = session.peak_memory_bytes()
-        assert peak is None or peak > 0
+    def test_memory_is_positive_or_unknown(self, session: TrainingSession) -> None:
+        use = session.memory()
+        assert all(size is None or size > 0 for size in (use.peak_bytes, use.limit_bytes, use.charged_bytes))
+
+    # Parts of a step
+
+    @pytest.mark.parametrize("part", StepPart)
+    def test_parts_of_a_step_are_timed(
+        self, part: StepPart, session: TrainingSession, case: SessionCase
+    ) -> None:
+        session.reset(case.batch_size, case.good, seed=0)
+        timing = session.train_part(part, 3)
+        assert timing.steps == 3
+        assert timing.seconds > 0
+        assert timing.host_seconds >= 0
+
+    def test_looking_at_a_step_changes_nothing_of_later_training(
+        self, session: TrainingSession, case: SessionCase
+    ) -> None:
+        def curve() -> list[float]:
+            session.reset(case.batch_size, case.good, seed=4)
+            losses = [session.train(2).training_loss for _ in range(3)]
+            return [*losses, _metric(session, case)]
+
+        before = curve()
+        for part in StepPart:
+            session.train_part(part, 2)
+        assert session.diagnose(0.0, 0).batch_size == case.batch_size
+        assert curve() == before
 
     # Training
 

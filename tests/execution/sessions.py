@@ -1,6 +1,8 @@
 """Light sessions for real child processes: one that trains honestly, and ones that fail in every way."""
 
 import ctypes
+import json
+import math
 import multiprocessing
 import os
 import pickle
@@ -12,16 +14,18 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
 import cloudpickle
 
 from advisor.errors import OutOfMemoryError, SessionError, WorkloadError
+from advisor.records.bottleneck import InputDiagnosis
 from advisor.records.description import Configuration, Fingerprint, WorkloadDescription
 from advisor.records.requests import WorkloadReference
 from advisor.records.search_space import HyperparameterValue
-from advisor.records.session import BlockTiming, Evaluation, Preparation
+from advisor.records.session import BlockTiming, Evaluation, MemoryUse, Preparation, StepPart
 from advisor.records.target import Target
 
 _TRUE_SLOPE = 3.0
@@ -77,7 +81,7 @@ class SlopeSession:
             raise SessionError("nothing to train yet; call reset first.")
         started, losses = time.perf_counter(), []
         for _ in range(steps):
-            batch = self._random.sample(self._splits["train"], self._batch_size)
+            batch = self._batch()
             errors = [self._slope * x - y for x, y in batch]
             losses.append(sum(error * error for error in errors) / len(batch))
             gradient = 2 * sum(e * x for e, (x, _) in zip(errors, batch, strict=True)) / len(batch)
@@ -92,8 +96,25 @@ class SlopeSession:
         metrics = {"loss": self._loss(split)}
         return Evaluation(self._step, split, metrics, len(self._splits[split]), time.perf_counter() - started)
 
-    def peak_memory_bytes(self) -> int | None:
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    def train_part(self, part: StepPart, steps: int) -> BlockTiming:
+        if part is not StepPart.INPUT:
+            return self.train(steps)
+        started = time.perf_counter()
+        for _ in range(steps):
+            self._batch()
+        return BlockTiming(steps, time.perf_counter() - started, math.nan)
+
+    def diagnose(self, seconds: float, input_workers: int) -> InputDiagnosis:
+        return InputDiagnosis(self._batch_size, input_workers=input_workers)
+
+    def profile(self, folder: Path, steps: int) -> list[Path]:
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / "profile.json"
+        path.write_text(json.dumps(self.train(steps).seconds))
+        return [path]
+
+    def memory(self) -> MemoryUse:
+        return MemoryUse(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
     def save(self, path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -109,6 +130,9 @@ class SlopeSession:
 
     def close(self) -> None:
         pass
+
+    def _batch(self) -> list[tuple[float, float]]:
+        return self._random.sample(self._splits["train"], self._batch_size)
 
     def _environment(self) -> dict[str, str]:
         return {}
@@ -135,8 +159,10 @@ class FaultySession(TellingSession):
     """Misbehaves in ``train`` as its name says."""
 
     def train(self, steps: int) -> BlockTiming:
-        _FAULTS[self._name]()
-        return super().train(steps)
+        started = time.perf_counter()
+        for _ in range(steps if self._name == "doze" else 1):
+            _FAULTS[self._name]()
+        return replace(super().train(steps), seconds=time.perf_counter() - started)
 
 
 class StubbornSession(TellingSession):
@@ -259,6 +285,7 @@ def _leave_a_thread() -> None:
 
 _FAULTS: dict[str, Callable[[], None]] = {
     "hang": _hang,
+    "doze": lambda: time.sleep(1.0),
     "hang with lock": _hang_with_the_interpreter_lock,
     "hang with children": _hang_with_children,
     "die and leave children": _die_and_leave_children,

@@ -58,7 +58,7 @@ def test_description_and_memory_travel(child: ChildSession) -> None:
     here, there = SlopeSession().describe(), child.describe()
     assert (there.name, there.target, there.examples) == (here.name, here.target, here.examples)
     assert (there.metrics, there.fingerprint) == (here.metrics, here.fingerprint)
-    assert 0 < (child.peak_memory_bytes() or 0) < GIB
+    assert 0 < (child.memory().peak_bytes or 0) < GIB
 
 
 def test_the_child_is_a_process_of_its_own_in_the_same_directory(child: ChildSession) -> None:
@@ -193,6 +193,17 @@ def test_a_call_beyond_its_deadline_is_ended(fault: str) -> None:
         session.train(1)
     assert time.monotonic() - started < 10
     assert ended(pid)
+
+
+def test_steps_that_are_known_to_be_slow_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(local, "PATIENCE", 1000)
+    session = open_session("open_faulty", "doze", call_timeout_s=2.0)
+    session.reset(8, {}, seed=0)
+    session.train(1)  # takes a second
+    assert session.train(3).steps == 3
+    session.reset(8, {}, seed=0)
+    with pytest.raises(SessionTimeoutError):
+        session.train(3)
 
 
 def test_a_frozen_child_is_ended() -> None:

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from advisor.execution.memory import default_memory_limit_bytes
+from advisor.execution import memory
+from advisor.execution.memory import default_memory_limit_bytes, limit_within_available
 
 GIB = 2**30
 MEMINFO = f"MemTotal: {16 * GIB // 1024} kB\nMemAvailable: {8 * GIB // 1024} kB\n"
@@ -65,3 +66,13 @@ def test_a_group_over_its_limit_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("files", [{}, {"proc/meminfo": "MemTotal: 5 kB\n"}])
 def test_a_system_that_does_not_say(tmp_path: Path, files: Mapping[str, str]) -> None:
     assert limit(tmp_path, files) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "available", "expected"), [(5, 9, 5), (9, 5, 5), (None, 5, 5), (5, None, 5), (None, None, None)]
+)
+def test_no_limit_exceeds_what_is_available(
+    asked: int | None, available: int | None, expected: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(memory, "default_memory_limit_bytes", lambda: available)
+    assert limit_within_available(asked) == expected

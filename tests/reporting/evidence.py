@@ -1,16 +1,30 @@
 """One of each answer, as a real run would leave it."""
 
+from dataclasses import replace
+
 from advisor.analysis.choice import recommend_batch_size
+from advisor.analysis.comparison import compare
 from advisor.analysis.throughput import summarize
+from advisor.records.bottleneck import InputDiagnosis, PipelineStage, Remedy
 from advisor.records.description import Configuration
-from advisor.records.measurement import BatchMeasurement, MeasurementOutcome, Throughput
+from advisor.records.measurement import BatchMeasurement, Comparison, MeasurementOutcome, Throughput
 from advisor.records.recommendation import Advice, Objective, Prices, SpendingPlan, Spent
 from advisor.records.report import Report
 from advisor.records.scaling import BatchSizeResult, FitOutcome, ScalingFit
+from advisor.records.session import MemoryUse
 from advisor.records.target import Target
 from advisor.records.trials import Study, StudyKind
 from advisor.records.tuning import BestTrial, HealthCheck, TuningResult
-from tests.analysis.evidence import TARGET, description, fit, result, results, run
+from tests.analysis.evidence import (
+    TARGET,
+    blocks,
+    description,
+    fit,
+    measurement,
+    result,
+    results,
+    run,
+)
 
 SIZES = [8, 16, 32, 64, 128, 256, 512]
 SPENT = Spent(examples=1_234_567, steps=43_210, trials=52, wall_s=41.5)
@@ -21,6 +35,28 @@ def throughput() -> Throughput:
     return summarize(
         run(times, BatchMeasurement(2048, MeasurementOutcome.DATASET_LIMITED, "1,397 training examples"))
     )
+
+
+def hungry_throughput() -> Throughput:
+    """A sweep whose step waits for its pipeline, compared with two variants."""
+    diagnosis = InputDiagnosis(
+        64,
+        (PipelineStage("map load (data.py:7)", 9e-5), PipelineStage("shuffle and batch", 1e-5)),
+        (Remedy("cache", "Cache the dataset.", 6e-3, 1e-3, 6e-3, 2e-3, "Mind the memory."),),
+        ("x['blob']",),
+        0.75,
+    )
+    waiting = replace(
+        measurement(64, 6e-3),
+        compute_blocks=blocks(2e-3),
+        input_blocks=blocks(6e-3),
+        diagnosis=diagnosis,
+        memory=MemoryUse(2**30, 2**30, 2**30),
+    )
+    measured = summarize(run({16: 4e-3, 32: 5e-3}, waiting))
+    faster = summarize(run({16: 2e-3, 32: 2.5e-3}))
+    broken = Comparison("mixed_precision", {}, ("Batch size 16: no bfloat16 here.",))
+    return replace(measured, comparisons=(compare("xla", measured, faster), broken))
 
 
 def advice(prices: Prices | None = None) -> Advice:

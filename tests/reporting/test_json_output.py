@@ -14,11 +14,13 @@ from tests.reporting import evidence
 INTERVAL = {"estimate", "low", "high", "level"}
 MEASURE = {
     "workload", "fingerprint", "configuration", "environment", "devices", "measurements",
-    "largest_feasible_batch_size", "saturation_batch_size", "bottleneck", "time_model",
+    "largest_feasible_batch_size", "saturation_batch_size", "bottleneck", "diagnosis", "time_model",
+    "comparisons", "notes",
 }  # fmt: skip
 MEASUREMENT = {
     "batch_size", "outcome", "detail", "time_per_step_s", "throughput_examples_per_s", "compute_time_s",
-    "input_time_s", "compile_s", "peak_memory_bytes", "steps_timed", "doubling_efficiency",
+    "input_time_s", "compile_s", "peak_memory_bytes", "near_memory_limit", "steps_timed",
+    "doubling_efficiency",
 }  # fmt: skip
 RECOMMEND = {
     "configuration", "target", "currency", "steps_to_target", "fit", "recommendation", "answers", "spent",
@@ -39,7 +41,8 @@ ANSWERS = {"largest_feasible", "fastest_per_example", "critical", "fastest_to_ta
 SPENT = {"examples", "steps", "trials", "wall_s"}
 TUNE = {"study", "configuration", "batch_size", "trials", "best", "health", "seed_spread", "spent"}
 BEST = {"number", "hyperparameters", "value", "step", "checkpoint"}
-CONFIGURATION = {"workers", "devices", "device_kind", "precision", "xla"}
+CONFIGURATION = {"workers", "devices", "device_kind", "precision", "xla", "steps_per_call"}
+BOTTLENECK = {"kind", "batch_size", "share", "shares", "verdict", "why", "next"}
 
 
 def sent(value: Any) -> Any:
@@ -53,7 +56,9 @@ def test_measure() -> None:
     assert set(found["configuration"]) == CONFIGURATION
     assert found["devices"] == 1
     assert set(found["time_model"]) == {"fixed_s", "per_example_s", "residual_log_rms"}
-    assert found["bottleneck"] is None
+    assert set(found["bottleneck"]) == BOTTLENECK
+    assert (found["bottleneck"]["kind"], found["bottleneck"]["batch_size"]) == ("data", 1024)
+    assert (found["diagnosis"], found["comparisons"]) == (None, [])
     assert (found["largest_feasible_batch_size"], found["saturation_batch_size"]) == (1024, None)
     for row in found["measurements"]:
         assert set(row) == MEASUREMENT
@@ -131,6 +136,22 @@ def test_tune() -> None:
     assert [set(check) for check in found["health"]] == [{"check", "outcome", "sentence"}] * 2
     assert found["seed_spread"] is None
     assert sent(json_output.tune(evidence.tuning(best=False)))["best"] is None
+
+
+def test_measure_with_a_diagnosis_and_variants() -> None:
+    found = sent(json_output.measure(evidence.hungry_throughput()))
+    verdict, diagnosis, (faster, broken) = (found[key] for key in ("bottleneck", "diagnosis", "comparisons"))
+    assert (verdict["kind"], set(verdict["share"])) == ("input", INTERVAL)
+    assert verdict["share"]["estimate"] == pytest.approx(verdict["shares"]["input"]) == pytest.approx(2 / 3)
+    assert diagnosis["stages"][0] == {"name": "map load (data.py:7)", "time_per_example_s": 9e-5}
+    assert diagnosis["remedies"][0]["step_after_s"] == 2e-3
+    assert faster["speedups"]["32"]["estimate"] == pytest.approx(2.0)
+    assert broken == {
+        "variant": "mixed_precision", "speedups": {}, "failures": ["Batch size 16: no bfloat16 here."],
+    }  # fmt: skip
+    row = found["measurements"][-1]
+    assert row["near_memory_limit"] is True
+    assert (row["compute_time_s"]["estimate"], row["input_time_s"]["estimate"]) == pytest.approx((2e-3, 6e-3))
 
 
 def test_report_joins_the_three() -> None:

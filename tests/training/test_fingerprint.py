@@ -10,6 +10,7 @@ import cloudpickle
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from advisor import Float, Target, Workload
 from advisor.records.requests import WorkloadReference
@@ -335,3 +336,31 @@ def test_the_definition_of_the_targets_metric_counts(open_workload):
     )
     assert first.changed(second) == ("target",)
     assert first == third
+
+
+def test_the_code_of_a_pipeline_counts_for_the_time_and_that_of_arrays_does_not(open_workload):
+    def workload(factor, streams):
+        def scaled(x):
+            return x / factor, x
+
+        def data():
+            x = np.full((8, 1), factor, "float32")
+            arrays = (x / factor, x / factor)
+            dataset = tf.data.Dataset.from_tensor_slices(x).map(scaled).map(lambda x, y: (x, x))
+            return dict.fromkeys(("train", "validation"), dataset if streams else arrays)
+
+        return Workload(
+            "piped",
+            lambda hp: keras.Sequential([keras.Input((1,)), keras.layers.Dense(1)]),
+            data,
+            "mse",
+        )
+
+    printed = {
+        key: open_workload(workload(*key)).describe().fingerprint
+        for key in ((2.0, True), (4.0, True), (2.0, False), (4.0, False))
+    }
+    assert printed[2.0, True].changed(printed[4.0, True]) == ("pipeline",)
+    assert printed[2.0, True].timing != printed[4.0, True].timing
+    assert printed[2.0, True].training == printed[4.0, True].training
+    assert printed[2.0, False] == printed[4.0, False]

@@ -49,7 +49,7 @@ def test_the_machine_is_described(digits):
 def test_peak_memory_is_that_of_the_process(digits):
     with open("/proc/self/statm") as statm:  # noqa: PTH123 - not a file of anyone's
         resident = int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
-    assert resident * 0.9 <= digits.peak_memory_bytes() < 100 * resident
+    assert resident * 0.9 <= digits.memory().peak_bytes < 100 * resident
 
 
 def test_a_known_batch_size_starts_within_a_tenth_of_a_second(digits):

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from advisor.execution.load import LoadWatch
 from advisor.records.recommendation import Advice
 from advisor.records.requests import RecommendRequest
 from advisor.records.search_space import HyperparameterValue
@@ -68,7 +69,7 @@ class WatchedSessions:
 
 def tools_for(sessions: SessionFactory, store: MemoryStore | None = None) -> Tools:
     """Return tools with a memory of their own unless one is given."""
-    return Tools(sessions, store or MemoryStore(), MemoryBoard(), Heard())
+    return Tools(sessions, store or MemoryStore(), MemoryBoard(), Heard(), LoadWatch())
 
 
 def recommend(tools: Tools, request: RecommendRequest) -> Advice:

@@ -1,0 +1,172 @@
+"""A verdict in sentences: what it is, why, and what to do next."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from advisor.analysis.quantities import duration, number, percent
+from advisor.analysis.step_parts import Shares, StepParts
+from advisor.records.bottleneck import BottleneckKind, InputDiagnosis, Remedy
+from advisor.records.intervals import Interval
+from advisor.records.measurement import TimeModel
+
+WORTHWHILE = 1.05
+"""A remedy that makes steps less than this many times as fast is not proposed."""
+MINOR_STAGE = 0.1
+"""Stages below this share of the pipeline's time are not named."""
+
+Words = tuple[str, str, Sequence[str]]
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What a sweep says of larger batch sizes: whether throughput still grew, and what ended it."""
+
+    still_grew: bool
+    limit_above: BottleneckKind | None = None
+    time_model: TimeModel | None = None
+
+
+def words(kind: BottleneckKind, parts: StepParts | None, growth: Growth, shares: Shares) -> Words:
+    """Return the verdict of ``kind``, the reason for it, and what to do, most useful first."""
+    if parts is None:
+        return "No batch size ran, so nothing can be said.", "", ()
+    share = percent(shares[kind].estimate) if kind in shares else "an unknown part"
+    where = f"at batch size {number(parts.row.batch_size)}"
+    return {
+        BottleneckKind.INPUT: _input,
+        BottleneckKind.HOST: _host,
+        BottleneckKind.SYNCHRONIZATION: _synchronization,
+        BottleneckKind.DISPATCH: _dispatch,
+        BottleneckKind.MEMORY: _memory,
+        BottleneckKind.DATA: _data,
+        BottleneckKind.COMPUTE: _compute,
+        BottleneckKind.UNKNOWN: _unknown,
+    }[kind](parts, growth, share, where)
+
+
+def _input(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
+    verdict = f"The input pipeline limits training: {where} a step waits for data {share} of its time."
+    return verdict, _rates(parts), tuple(_remedies(parts.diagnosis))
+
+
+def _host(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
+    return (
+        f"Python functions inside the training step limit it: {where} they take {share} of its time.",
+        f"Of {_about(parts.time_s)} per step, {duration(parts.host_s)} are spent in them (py_function or "
+        "numpy_function), while the device waits.",
+        ["Write them with TensorFlow or Keras operations, or call them once in many steps."],
+    )
+
+
+def _synchronization(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
+    times = ", ".join(duration(seconds) for seconds in parts.workers_s)
+    slowest = max(range(len(parts.workers_s)), key=parts.workers_s.__getitem__)
+    others = sorted(parts.workers_s)[: len(parts.workers_s) - 1]
+    ratio = parts.workers_s[slowest] / (sum(others) / len(others))
+    together = _about(parts.row.compute_time_s or parts.time_s)
+    why = f"Alone, the workers take {times} per step; together {together}."
+    if ratio > WORTHWHILE:
+        following = f"Mend or replace worker {slowest}, {number(ratio)} × as slow as the others."
+    else:
+        following = "Give each worker a larger batch, or use a faster connection between them."
+    return f"Workers wait for one another: {where} {share} of a step.", why, [following]
+
+
+def _dispatch(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
+    return (
+        f"Starting operations limits training: {where} {share} of a step does not depend on the batch size.",
+        _model(growth),
+        [
+            "A larger batch costs hardly more time per step.",
+            "`advisor measure --compare xla` tries whether fusing operations helps.",
+        ],
+    )
+
+
+def _memory(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
+    return (
+        f"Memory limits training: throughput still grew {where}, and the next size does not fit.",
+        _model(growth),
+        [
+            "`--refine` finds the largest batch size that fits.",
+            "`--compare mixed_precision` tries activations of half the size.",
+            "Accumulating gradients would not raise throughput.",
+        ],
+    )
+
+
+def _data(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
+    return (
+        f"The number of training examples limits the batch size: throughput still grew {where}, the largest "
+        "that they fill.",
+        _model(growth),
+        ["More training examples would allow larger batches; nothing about the machine has to change."],
+    )
+
+
+def _compute(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
+    why = _rates(parts) if parts.row.compute_time_s else _model(growth)
+    return (
+        f"Arithmetic limits training {where}: throughput does not grow with the batch size any more.",
+        why,
+        [
+            "Faster hardware, a smaller model, or lower precision (`advisor measure --compare "
+            "mixed_precision,xla`) would speed it up."
+        ],
+    )
+
+
+def _unknown(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
+    return (
+        f"Nothing that limits training was seen up to {where.removeprefix('at ')}.",
+        f"Throughput still grew there. {_model(growth)}".strip() if growth.still_grew else _model(growth),
+        ["Measure larger batch sizes: leave out --max, or name some with --batch-sizes."],
+    )
+
+
+def _rates(parts: StepParts) -> str:
+    """Return the three rates in one sentence; they are there where input and computation were timed."""
+    row = parts.row
+    return (
+        f"Per step the pipeline alone takes {_about(row.input_time_s)}, the computation alone "
+        f"{_about(row.compute_time_s)}, both together {_about(parts.time_s)}."
+    )
+
+
+def _model(growth: Growth) -> str:
+    model = growth.time_model
+    if model is None:
+        return "Too few batch sizes ran to tell the fixed part of a step from the part that grows."
+    each = duration(model.per_example_s)
+    return f"A step takes about {duration(model.fixed_s)}, and {each} more for each example."
+
+
+def _about(interval: Interval | None) -> str:
+    return duration(interval.estimate) if interval else "an unknown time"
+
+
+def _remedies(diagnosis: InputDiagnosis | None) -> Iterator[str]:
+    if diagnosis is None:
+        return
+    slow = _slow_stages(diagnosis)
+    if slow:
+        yield f"Its time goes to {slow}."
+    helpful = [remedy for remedy in diagnosis.remedies if remedy.speedup >= WORTHWHILE]
+    for remedy in sorted(helpful, key=lambda remedy: remedy.step_after_s):
+        yield _tried(remedy)
+    useless = [remedy.name for remedy in diagnosis.remedies if remedy not in helpful]
+    if useless:
+        yield f"Tried without a gain: {', '.join(useless)}."
+    yield from diagnosis.notes
+
+
+def _slow_stages(diagnosis: InputDiagnosis) -> str:
+    total = sum(stage.time_per_example_s for stage in diagnosis.stages)
+    slow = [stage for stage in diagnosis.stages if stage.time_per_example_s >= MINOR_STAGE * total > 0]
+    slow.sort(key=lambda stage: stage.time_per_example_s, reverse=True)
+    return ", ".join(f"{stage.name} ({percent(stage.time_per_example_s / total)})" for stage in slow)
+
+
+def _tried(remedy: Remedy) -> str:
+    gain = f"{duration(remedy.step_before_s)} → {duration(remedy.step_after_s)} per step"
+    return f"{remedy.how} Measured: {number(remedy.speedup)} × as fast ({gain}). {remedy.caveat}".strip()

@@ -1,0 +1,72 @@
+"""Which stage of an input pipeline is slow, and what helps."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+import keras
+import numpy as np
+
+from advisor.records.bottleneck import InputDiagnosis, PipelineStage, Remedy
+from advisor.training.data import DatasetSplit, Split
+from advisor.training.remedies import Bench, Candidates, Change, without
+from advisor.training.stages import TimedPipeline, shuffle_limit, time_stages
+
+_OURS = "shuffle and batch"
+
+
+def diagnose(
+    split: Split,
+    batch_size: int,
+    seconds: float,
+    input_workers: int,
+    unused: Sequence[str],
+    time_step: Callable[[Split], float],
+) -> InputDiagnosis:
+    """Time the stages of the training ``split`` and what may help, each for about ``seconds``.
+
+    ``unused`` are paths of features that nothing reads. ``time_step`` returns the time of a whole training
+    step (s) on another split; it must let go of what it reads. Arrays on the device have no pipeline.
+    """
+    share = _share(split, unused)
+    if split.is_resident:
+        return InputDiagnosis(batch_size, unused_features=tuple(unused), unused_share=share)
+    if isinstance(split, DatasetSplit):
+        pipeline = time_stages(split.dataset, seconds)
+        before = _quick_to_start(split, pipeline, seconds)
+        bench = Bench(before, batch_size, seconds, time_step)
+        stages = _stages(pipeline, bench.input_s / batch_size)
+        changes = Candidates(before, pipeline, bench).changes(unused, input_workers)
+        remedies, notes = _tried(bench, changes)
+        notes = (*pipeline.notes, *notes)
+    else:
+        bench = Bench(split, batch_size, seconds, time_step)
+        stages = (PipelineStage("gather", bench.input_s / batch_size),)
+        remedies, notes = _tried(bench, [without(split, unused)] if unused else [])
+    return InputDiagnosis(batch_size, stages, remedies, tuple(unused), share, notes=notes)
+
+
+def _quick_to_start(split: DatasetSplit, pipeline: TimedPipeline, seconds: float) -> DatasetSplit:
+    """Return ``split`` as it was timed, with a small shuffle buffer."""
+    quick = DatasetSplit(split.name, pipeline.dataset, split.examples)
+    quick.shuffle_buffer = min(split.shuffle_buffer, shuffle_limit(pipeline.time_s, seconds))
+    return quick
+
+
+def _stages(pipeline: TimedPipeline, example_s: float) -> tuple[PipelineStage, ...]:
+    """Return the stages, with the shuffle and batch that training adds; ``example_s`` is of all of them."""
+    own = PipelineStage(_OURS, max(0.0, example_s - pipeline.time_s))
+    return (*(PipelineStage(stage.name, stage.time_s) for stage in pipeline.stages), own)
+
+
+def _tried(bench: Bench, changes: Iterable[Change | str]) -> tuple[tuple[Remedy, ...], tuple[str, ...]]:
+    """Return the remedies, the fastest step first, and notes."""
+    found = [change if isinstance(change, str) else bench.tried(change) for change in changes]
+    remedies = [result for result in found if isinstance(result, Remedy)]
+    notes = tuple(result for result in found if isinstance(result, str))
+    return tuple(sorted(remedies, key=lambda remedy: remedy.step_after_s)), notes
+
+
+def _share(split: Split, unused: Sequence[str]) -> float:
+    """Return the part of an example's bytes that the features ``unused`` take."""
+    first = zip(split.paths, keras.tree.flatten(split.head(1)), strict=True)
+    size = sum(np.asarray(leaf).nbytes for path, leaf in first if path in unused)
+    return size / max(1, split.example_bytes)

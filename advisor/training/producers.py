@@ -1,0 +1,71 @@
+"""A pipeline that several producers of a ``tf.data`` service run, all in this process."""
+
+import gc
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from time import monotonic, sleep
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.protobuf import service_config_pb2
+
+from advisor.errors import SessionError
+
+_PATIENCE_S = 10.0
+_INTERVAL_MS = 50
+_still_read: list[Any] = []
+
+
+@contextmanager
+def produced(dataset: tf.data.Dataset, producers: int) -> Iterator[tf.data.Dataset]:
+    """Give the elements of ``dataset``, over and over, as ``producers`` producers make and mix them.
+
+    Every reader of it must be gone when the ``with`` ends. Repeating before the service spares the second
+    that it waits at the end of each epoch.
+    """
+    service = tf.data.experimental.service
+    dispatcher = service.DispatchServer(_dispatcher_settings())
+    settings = service.WorkerConfig(
+        dispatcher_address=dispatcher.target.partition("://")[2],
+        heartbeat_interval_ms=_INTERVAL_MS,
+        dispatcher_timeout_ms=int(1000 * _PATIENCE_S),
+    )
+    workers = [service.WorkerServer(settings) for _ in range(producers)]
+    policy = service.ShardingPolicy.DYNAMIC
+    try:
+        yield dataset.repeat().apply(service.distribute(policy, dispatcher.target, compression=None))
+    except BaseException as error:
+        traceback.clear_frames(error.__traceback__)  # They hold readers.
+        raise
+    finally:
+        _stop(dispatcher, workers)
+
+
+def _dispatcher_settings() -> Any:
+    """Return settings under which work that nobody reads any more is dropped at once.
+
+    For jobs that are sharded dynamically only TensorFlow's own message of settings can say so.
+    """
+    return service_config_pb2.DispatcherConfig(
+        protocol="grpc",
+        job_gc_check_interval_ms=_INTERVAL_MS,
+        job_gc_timeout_ms=1,
+        gc_dynamic_sharding_jobs=True,
+    )
+
+
+def _stop(dispatcher: Any, workers: list[Any]) -> None:
+    """Stop the servers once their work was dropped.
+
+    Stopping holds Python's lock until the work has ended, and would wait for ever for work that needs it.
+    """
+    gc.collect()
+    deadline = monotonic() + _PATIENCE_S
+    while any(worker._num_tasks() for worker in workers):
+        if monotonic() > deadline:
+            _still_read.append((dispatcher, workers))
+            raise SessionError("The tf.data service is still being read, and goes on in the background.")
+        sleep(_INTERVAL_MS / 1000)
+    for server in (*workers, dispatcher):
+        server.stop()

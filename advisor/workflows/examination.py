@@ -1,0 +1,59 @@
+"""What a step is made of at the batch size of the verdict: parts timed by themselves, and the pipeline."""
+
+from dataclasses import replace
+
+from advisor.analysis.bottleneck import is_input_bound
+from advisor.analysis.throughput import reference_batch_size, step_parts
+from advisor.errors import SessionError
+from advisor.records.measurement import BatchMeasurement
+from advisor.records.requests import MeasureRequest
+from advisor.workflows.ports import Progress
+from advisor.workflows.sweep import Sweep
+from advisor.workflows.timing import SEED, time_parts
+
+TRIED_SHARE = 0.25
+"""Each stage and each change of an input pipeline is timed for this share of the time of whole steps."""
+PROFILED_STEPS = 10
+
+
+def examine(sweep: Sweep, progress: Progress) -> None:
+    """Look into the step where throughput matters most; what fails is told, and takes nothing away."""
+    batch_size = reference_batch_size(sweep.result().table)
+    if batch_size is None:
+        return
+    try:
+        _look(sweep, sweep.rows[batch_size], progress)
+        if sweep.request.profile is not None:
+            _profile(sweep, batch_size, progress)
+    except SessionError as error:
+        sweep.keeper.drop()
+        progress.say(f"The step could not be looked into: {error.message}")
+
+
+def _look(sweep: Sweep, row: BatchMeasurement, progress: Progress) -> None:
+    request = sweep.request
+    if row.compute_blocks and row.input_blocks and not _asks_for_more(row, request):
+        return
+    progress.say(f"Looking into a step of batch size {row.batch_size:,}.")
+    session = sweep.keeper.session()
+    row = time_parts(session, row, request)
+    sweep.remember(row)
+    bound = is_input_bound(step_parts(row))
+    seconds = TRIED_SHARE * request.seconds if bound or request.input_workers else 0.0
+    sweep.remember(replace(row, diagnosis=session.diagnose(seconds, request.input_workers)))
+
+
+def _asks_for_more(row: BatchMeasurement, request: MeasureRequest) -> bool:
+    """Return whether a pipeline of so many producers is asked for that was not tried yet."""
+    tried = row.diagnosis.input_workers if row.diagnosis else 0
+    return request.input_workers not in (0, tried)
+
+
+def _profile(sweep: Sweep, batch_size: int, progress: Progress) -> None:
+    folder, session = sweep.request.profile, sweep.keeper.session()
+    assert folder is not None
+    session.reset(batch_size, {}, SEED)
+    session.train(1)
+    files = session.profile(folder, PROFILED_STEPS)
+    named = ", ".join(map(str, files))
+    progress.say(f"Profile of {PROFILED_STEPS} steps at batch size {batch_size:,}: {named}")

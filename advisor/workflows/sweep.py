@@ -1,0 +1,163 @@
+"""One pass over growing batch sizes in one configuration; every size is recorded as soon as it is known."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from advisor.analysis.memory_growth import predicted_bytes
+from advisor.analysis.quantities import memory, number
+from advisor.analysis.throughput import summarize
+from advisor.errors import (
+    OutOfMemoryError,
+    SessionError,
+    SessionTimeoutError,
+    SuspectedMemoryError,
+    WorkloadError,
+)
+from advisor.records.description import WorkloadDescription
+from advisor.records.measurement import BatchMeasurement, MeasurementOutcome, Throughput
+from advisor.records.requests import MeasureRequest
+from advisor.workflows.stale import present_measurement
+from advisor.workflows.timing import is_timed, time_batch_size
+from advisor.workflows.tools import SessionKeeper, Tools
+
+HOPELESS = 1.5
+"""A batch size that is expected to need this many times the memory there is, is not run."""
+REFINED_TO = 1 / 16
+"""Bisection ends where the largest batch size that fits is known to this share of itself."""
+
+_ENDS = (MeasurementOutcome.OUT_OF_MEMORY, MeasurementOutcome.DATASET_LIMITED)
+
+
+class Sweep:
+    """Measures batch sizes of one workload in one configuration; what is recorded is not measured again."""
+
+    def __init__(
+        self,
+        tools: Tools,
+        keeper: SessionKeeper,
+        description: WorkloadDescription,
+        request: MeasureRequest,
+        variant: str = "",
+    ) -> None:
+        self.keeper, self.request = keeper, request
+        self._with = f" with {variant}" if variant else ""
+        self._tools, self._description = tools, description
+        recorded = present_measurement(tools.store, description)
+        self._rows = {row.batch_size: row for row in recorded.measurements} if recorded else {}
+
+    @property
+    def rows(self) -> Mapping[int, BatchMeasurement]:
+        """What is known, by batch size."""
+        return self._rows
+
+    def measure(self, batch_size: int) -> bool:
+        """Make sure that ``batch_size`` is known; return whether larger ones are worth trying.
+
+        A size that did not run is tried again: there may be more memory by now.
+        """
+        row = self._rows.get(batch_size)
+        if row is None or row.outcome is not MeasurementOutcome.OK or not is_timed(row, self.request):
+            row = self._run(batch_size)
+            self.remember(row)
+            if row.detail:
+                said = row.detail.splitlines()[0]
+                self._tools.progress.say(f"Batch size {batch_size:,}{self._with}: {said}")
+        return row.outcome not in _ENDS
+
+    def refine(self) -> None:
+        """Look for the largest batch size that fits, between the last that did and the first that did not."""
+        while (size := self._between_the_last_two()) is not None:
+            self.measure(size)
+
+    def remember(self, row: BatchMeasurement) -> None:
+        """Record ``row`` in the place of what was known of its batch size."""
+        self._rows[row.batch_size] = row
+        self._tools.store.add_measurements(
+            self._description.name,
+            self._description.fingerprint,
+            self._description.configuration,
+            self._description.environment,
+            [row],
+        )
+
+    def result(self) -> Throughput:
+        """Return all that is known, which is something once a batch size was measured."""
+        run = present_measurement(self._tools.store, self._description)
+        assert run is not None
+        return summarize(run)
+
+    def _ran(self) -> list[BatchMeasurement]:
+        ran = (row for row in self._rows.values() if row.outcome is MeasurementOutcome.OK)
+        return sorted(ran, key=lambda row: row.batch_size)
+
+    def _run(self, batch_size: int) -> BatchMeasurement:
+        if batch_size > self._description.training_examples:
+            return BatchMeasurement(batch_size, MeasurementOutcome.DATASET_LIMITED, self._limited_by_data())
+        self._tools.progress.say(f"Measuring batch size {number(batch_size)}{self._with}.")
+        try:
+            return self._expected_to_fail(batch_size) or self._time(batch_size)
+        except SuspectedMemoryError:
+            self.keeper.drop()  # The kill may have had another cause: only a second one is believed.
+        except SessionError as error:
+            return self._failed(batch_size, error)
+        except WorkloadError as error:
+            return BatchMeasurement(batch_size, MeasurementOutcome.FAILED, str(error))
+        try:
+            return self._time(batch_size)
+        except SessionError as error:
+            return self._failed(batch_size, error)
+
+    def _time(self, batch_size: int) -> BatchMeasurement:
+        session, load = self.keeper.session(), self._tools.load
+        load.start()
+        row = time_batch_size(session, batch_size, self.request)
+        return replace(row, competing_cpus=load.competing_cpus())
+
+    def _expected_to_fail(self, batch_size: int) -> BatchMeasurement | None:
+        """Return an outcome without a run where the growth so far leaves no doubt of it."""
+        sizes = [(row.batch_size, row.memory.charged_bytes) for row in self._ran()]
+        need = predicted_bytes([(size, used) for size, used in sizes if used is not None], batch_size)
+        limit = self.keeper.session().memory().limit_bytes if need else None
+        if need is None or limit is None or need < HOPELESS * limit:
+            return None
+        return BatchMeasurement(
+            batch_size,
+            MeasurementOutcome.OUT_OF_MEMORY,
+            f"Not run: by the growth up to batch size {number(sizes[-1][0])} it would need about "
+            f"{memory(need)} of memory, and {memory(limit)} may be used.",
+        )
+
+    def _failed(self, batch_size: int, error: SessionError) -> BatchMeasurement:
+        self.keeper.drop()
+        return BatchMeasurement(batch_size, self._outcome(batch_size, error), _detail(error))
+
+    def _outcome(self, batch_size: int, error: SessionError) -> MeasurementOutcome:
+        """Return what ``error`` means; a mere suspicion counts only where a smaller batch size has run."""
+        if isinstance(error, SessionTimeoutError):
+            return MeasurementOutcome.TIMEOUT
+        baseless = isinstance(error, SuspectedMemoryError) and not any(
+            row.batch_size < batch_size for row in self._ran()
+        )
+        is_memory = isinstance(error, OutOfMemoryError) and not baseless
+        return MeasurementOutcome.OUT_OF_MEMORY if is_memory else MeasurementOutcome.FAILED
+
+    def _limited_by_data(self) -> str:
+        return f"The training split has {self._description.training_examples:,} examples."
+
+    def _between_the_last_two(self) -> int | None:
+        """Return a batch size between what fits and what does not, or None where these are close."""
+        ran = self._ran()
+        largest = ran[-1].batch_size if ran else 0
+        too_large = [
+            size
+            for size, row in self._rows.items()
+            if row.outcome is MeasurementOutcome.OUT_OF_MEMORY and size > largest
+        ]
+        if not ran or not too_large or min(too_large) - largest <= max(1, REFINED_TO * largest):
+            return None
+        middle = (largest + min(too_large)) // 2
+        return middle if middle not in self._rows else None
+
+
+def _detail(error: SessionError) -> str:
+    return f"{error.message}\n{error.detail}".strip()

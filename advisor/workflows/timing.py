@@ -1,0 +1,84 @@
+"""Times blocks of steps until they are precise enough."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from advisor.analysis.step_times import precise_enough, split_warm_up
+from advisor.records.measurement import BatchMeasurement, MeasurementOutcome
+from advisor.records.requests import MeasureRequest
+from advisor.records.session import BlockTiming, MemoryUse, StepPart
+from advisor.workflows.ports import TrainingSession
+
+BLOCKS_PER_SECOND = 20
+"""Blocks that a second is cut into: enough to see drift, few enough that synchronization costs nothing."""
+LEAST_BLOCKS = 4
+PATIENCE = 3
+"""Two blocks do where steps are so long that this many times the time asked for is used up."""
+PARTS_SHARE = 0.5
+"""Parts of a step are timed for this share of the time that whole steps are."""
+SEED = 0
+
+RunBlock = Callable[[int], BlockTiming]
+
+
+def time_batch_size(session: TrainingSession, batch_size: int, request: MeasureRequest) -> BatchMeasurement:
+    """Time whole steps at ``batch_size``, after one on the largest example where that is asked for."""
+    preparation = session.reset(batch_size, {}, SEED)
+    probed = MemoryUse()
+    if request.probe_longest:
+        session.train_part(StepPart.LONGEST, 1)
+        probed = session.memory()
+        session.reset(batch_size, {}, SEED)
+    warm_up, steady = _time(session.train, request.seconds, request.precision)
+    return BatchMeasurement(
+        batch_size,
+        MeasurementOutcome.OK,
+        "",
+        warm_up,
+        steady,
+        preparation.compile_s,
+        max(probed, session.memory(), key=lambda use: use.charged_bytes or use.peak_bytes or 0),
+    )
+
+
+def time_parts(session: TrainingSession, row: BatchMeasurement, request: MeasureRequest) -> BatchMeasurement:
+    """Return ``row`` with the parts of its step timed by themselves."""
+    session.reset(row.batch_size, {}, SEED)
+    seconds = PARTS_SHARE * request.seconds
+
+    def blocks(part: StepPart) -> tuple[BlockTiming, ...]:
+        return _time(lambda steps: session.train_part(part, steps), seconds, request.precision)[1]
+
+    return replace(row, compute_blocks=blocks(StepPart.COMPUTE), input_blocks=blocks(StepPart.INPUT))
+
+
+def is_timed(row: BatchMeasurement, request: MeasureRequest) -> bool:
+    """Return whether more blocks than ``row`` has are not asked for."""
+    blocks = (*row.warm_up_blocks, *row.blocks)
+    return _is_over(blocks, request.seconds) or _is_settled(blocks, request.precision)
+
+
+def _time(
+    run: RunBlock, seconds: float, precision: float
+) -> tuple[tuple[BlockTiming, ...], tuple[BlockTiming, ...]]:
+    """Return the blocks of a warm-up, and those that count."""
+    blocks = [run(1)]
+    while not (_is_over(blocks, seconds) or _is_settled(blocks, precision)):
+        blocks.append(run(_steps_per_block(blocks[-1])))
+    return split_warm_up(blocks)
+
+
+def _is_over(blocks: Sequence[BlockTiming], seconds: float) -> bool:
+    timed_s = sum(block.seconds for block in blocks)
+    enough = LEAST_BLOCKS if timed_s < PATIENCE * seconds else 1
+    return timed_s >= seconds and len(blocks) > enough
+
+
+def _is_settled(blocks: Sequence[BlockTiming], precision: float) -> bool:
+    return len(blocks) >= BLOCKS_PER_SECOND // 2 and precise_enough(blocks, precision)
+
+
+def _steps_per_block(last: BlockTiming) -> int:
+    """Return how many steps fill a block, growing at most tenfold on what the last block showed."""
+    wanted = last.steps / (BLOCKS_PER_SECOND * max(last.seconds, 1e-9))
+    return max(1, min(round(wanted), 10 * last.steps))

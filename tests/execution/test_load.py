@@ -1,0 +1,106 @@
+"""Other programs that keep processors busy are noticed, and our own processes are not taken for them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from advisor.execution.load import LoadWatch, other_gpu_processes
+
+SPIN = "while True: pass"
+# The one in the middle ends at once, so that the busy one is nobody's descendant here.
+ORPHAN = f"""
+import subprocess, sys
+quiet = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.DEVNULL)
+print(subprocess.Popen([sys.executable, "-c", "{SPIN}"], start_new_session=True, **quiet).pid)
+"""
+WINDOW_S = 1.0
+
+
+@pytest.fixture
+def stranger() -> Iterator[Callable[[], int]]:
+    """Return a function that starts a busy process of no kin; they are ended afterwards."""
+    started: list[int] = []
+
+    def start() -> int:
+        done = subprocess.run([sys.executable, "-c", ORPHAN], capture_output=True, text=True, check=True)
+        started.append(int(done.stdout))
+        return started[-1]
+
+    yield start
+    for pid in started:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def watched() -> float:
+    watch = LoadWatch()
+    watch.start()
+    time.sleep(WINDOW_S)
+    found = watch.competing_cpus()
+    assert found is not None
+    return found
+
+
+def test_a_busy_stranger_counts(stranger: Callable[[], int]) -> None:
+    pid = stranger()
+    assert psutil.Process(pid).ppid() != os.getpid()
+    assert watched() > 0.4
+
+
+def test_a_busy_descendant_does_not_count() -> None:
+    before = watched()
+    with subprocess.Popen([sys.executable, "-c", SPIN]) as child:
+        found = watched()
+        child.kill()
+    assert found < before + 0.5
+
+
+def test_our_own_work_does_not_count() -> None:
+    before = watched()
+    watch = LoadWatch()
+    watch.start()
+    end = time.monotonic() + WINDOW_S
+    while time.monotonic() < end:
+        pass
+    found = watch.competing_cpus()
+    assert found is not None
+    assert 0 <= found < before + 0.5
+
+
+def test_a_short_window_says_nothing() -> None:
+    watch = LoadWatch()
+    watch.start()
+    assert watch.competing_cpus() is None
+
+
+def tool(folder: Path, text: str) -> None:
+    path = folder / "nvidia-smi"
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+
+
+def test_programs_on_the_gpu_are_named_but_for_our_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    tool(tmp_path, f"echo '{os.getpid()}, python'; echo '1, /usr/bin/trainer, with a comma'")
+    assert other_gpu_processes() == ("/usr/bin/trainer, with a comma (1)",)
+
+
+@pytest.mark.parametrize("text", [None, "exit 9", "exec sleep 60", "true"])
+def test_where_the_tool_is_missing_or_broken_nothing_is_said(
+    text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("advisor.execution.load._NVIDIA_TIMEOUT_S", 0.5)
+    monkeypatch.setenv("PATH", str(tmp_path) if text is None else f"{tmp_path}{os.pathsep}/usr/bin:/bin")
+    if text is not None:
+        tool(tmp_path, text)
+    assert other_gpu_processes() == ()

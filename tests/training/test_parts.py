@@ -1,0 +1,176 @@
+"""Parts of a step by themselves, and options of the loop: what they time, and what they leave alone."""
+
+import time
+from dataclasses import replace
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from advisor import Workload
+from advisor.errors import SessionError
+from advisor.records.requests import SessionOptions
+from advisor.records.session import StepPart
+from tests.training.zoo import BY_NAME
+
+LENGTHS = (3, 9, 5, 4)
+SLEEP_S = 0.004
+
+
+def ragged_examples():
+    for index, length in enumerate(LENGTHS * 8):
+        yield np.full((length, 2), 1.0 + index, "float32"), np.array([length % 2], "float32")
+
+
+def ragged_data():
+    signature = (tf.TensorSpec((None, 2), tf.float32), tf.TensorSpec((1,), tf.float32))
+    dataset = tf.data.Dataset.from_generator(ragged_examples, output_signature=signature)
+    return {"train": dataset, "validation": dataset.take(7)}
+
+
+def pooled(hp):
+    pooling = keras.layers.GlobalMaxPooling1D()
+    return keras.Sequential([keras.Input((None, 2)), pooling, keras.layers.Dense(1)])
+
+
+RAGGED = Workload("ragged", pooled, ragged_data, "mse", optimizer="sgd")
+
+
+class Calling(keras.Model):
+    """Its steps call a Python function that takes a while."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(1)
+
+    def call(self, x):
+        def slow(value):
+            time.sleep(SLEEP_S)
+            return value
+
+        output = self.dense(x)
+        return output + 0.0 * tf.ensure_shape(tf.numpy_function(slow, [tf.zeros(())], tf.float32), ())
+
+
+def losses(session, steps=4):
+    session.reset(8, {}, 3)
+    return [session.train(1).training_loss for _ in range(steps)]
+
+
+@pytest.mark.parametrize("name", ["normalized", "weighted", "tagger", "own-steps", "lazy"])
+def test_a_probe_changes_nothing_of_later_training(name, open_workload):
+    session = open_workload(BY_NAME[name])
+    before = losses(session)
+    state = session.evaluate("validation").metrics
+    session.reset(8, {}, 0)
+    for part in StepPart:
+        assert session.train_part(part, 3).steps == 3
+    session.diagnose(0.0, 0)
+    assert losses(session) == before
+    assert session.evaluate("validation").metrics == state
+
+
+def test_a_probe_leaves_the_file_of_a_checkpoint_as_it_would_have_been(open_workload, tmp_path):
+    paths = [tmp_path / "plain", tmp_path / "probed"]
+    for path, probes in zip(paths, (False, True), strict=True):
+        session = open_workload(BY_NAME["normalized"])
+        if probes:
+            session.reset(8, {}, 1)
+            session.train_part(StepPart.COMPUTE, 5)
+        losses(session)
+        session.save(path)
+    plain, probed = (np.load(path, allow_pickle=True) for path in paths)
+    assert sorted(plain) == sorted(probed)
+    for name in plain:
+        np.testing.assert_array_equal(plain[name], probed[name])
+
+
+def test_the_pipeline_alone_trains_nothing(open_workload):
+    session = open_workload(BY_NAME["weighted"])
+    session.reset(8, {}, 3)
+    before = session.evaluate("validation").metrics
+    timing = session.train_part(StepPart.INPUT, 20)
+    assert np.isnan(timing.training_loss)
+    assert timing.host_seconds == 0
+    assert session.evaluate("validation").metrics == before
+    session.train_part(StepPart.COMPUTE, 20)
+    assert session.evaluate("validation").metrics != before
+
+
+def test_time_in_python_functions_is_counted_where_there_are_some(open_workload):
+    calling = replace(BY_NAME["lazy"], name="calling", build_model=lambda hp: Calling())
+    session = open_workload(calling)
+    session.reset(8, {}, 0)
+    session.train_part(StepPart.COMPUTE, 2)
+    timing = session.train_part(StepPart.COMPUTE, 5)
+    assert 5 * SLEEP_S <= timing.host_seconds <= timing.seconds
+    plain = open_workload(BY_NAME["lazy"])
+    plain.reset(8, {}, 0)
+    assert plain.train_part(StepPart.COMPUTE, 5).host_seconds == 0
+
+
+def test_examples_of_different_length_train_and_the_longest_is_found(open_workload):
+    session = open_workload(RAGGED)
+    session.reset(4, {}, 0)
+    assert np.isfinite(session.train(5).training_loss)
+    assert session.evaluate("validation").examples == 7
+    assert np.isfinite(session.train_part(StepPart.LONGEST, 2).training_loss)
+
+
+@pytest.mark.parametrize(("size", "expected"), [(None, (9, 2)), (lambda x, y: -len(x), (3, 2))])
+def test_the_longest_batch_repeats_the_largest_example(size, expected, open_workload, monkeypatch):
+    from advisor.training import parts
+
+    seen = []
+    original = parts.CachedFeed
+    monkeypatch.setattr(parts, "CachedFeed", lambda batch: seen.append(batch) or original(batch))
+    session = open_workload(replace(RAGGED, example_size=size))
+    session.reset(4, {}, 0)
+    session.train_part(StepPart.LONGEST, 1)
+    ((x, y),) = seen
+    assert x.shape == (4, *expected)
+    assert y.shape == (4, 1)
+    assert (x == x[:1]).all()
+
+
+def test_the_largest_of_arrays_needs_a_measure(open_workload):
+    workload = replace(BY_NAME["weighted"], example_size=lambda x, y, weight: weight)
+    session = open_workload(workload)
+    session.reset(4, {}, 0)
+    _, _, weights = session._active._splits["train"].largest(3, workload.example_size)
+    assert weights.tolist() == [session._active._splits["train"].arrays[2].max()] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("classes", SessionOptions(xla=True)),
+        ("weighted", SessionOptions(xla=True)),
+        ("classes", SessionOptions(steps_per_call=3)),
+        ("normalized", SessionOptions(steps_per_call=3)),  # whose dropout draws otherwise under XLA
+    ],
+    ids=str,
+)
+def test_options_change_the_time_and_not_the_training(name, options, open_workload):
+    plain, changed = open_workload(BY_NAME[name]), open_workload(BY_NAME[name], options=options)
+    expected, found = [], []
+    for session, curve in ((plain, expected), (changed, found)):
+        session.reset(8, {}, 3)
+        curve += [session.train(7).training_loss, session.train(4).training_loss]
+    assert found == pytest.approx(expected, rel=1e-4)
+    was, now = plain.describe(), changed.describe()
+    assert was.fingerprint.training == now.fingerprint.training
+    assert was.fingerprint.timing != now.fingerprint.timing
+    assert now.configuration == replace(
+        was.configuration, xla=options.xla, steps_per_call=options.steps_per_call
+    )
+
+
+def test_no_steps_of_a_part_are_refused(open_workload):
+    session = open_workload(BY_NAME["weighted"])
+    with pytest.raises(SessionError, match="call reset first"):
+        session.train_part(StepPart.COMPUTE, 1)
+    session.reset(8, {}, 0)
+    with pytest.raises(SessionError, match="0 steps were asked for"):
+        session.train_part(StepPart.INPUT, 0)
