@@ -53,11 +53,12 @@ def _shares(parts: StepParts, time_model: TimeModel | None) -> Iterator[tuple[Bo
 
 
 def _rest_of(ratio: Interval) -> Interval:
-    return Interval(*(_clipped(1 - part) for part in (ratio.estimate, ratio.high, ratio.low)), ratio.level)
+    low, high = _clipped(1 - ratio.high), _clipped(1 - ratio.low)
+    return Interval(_clipped(1 - ratio.estimate), low, high, ratio.level)
 
 
 def _between_0_and_1(ratio: Interval) -> Interval:
-    return Interval(*(_clipped(part) for part in (ratio.estimate, ratio.low, ratio.high)), ratio.level)
+    return Interval(_clipped(ratio.estimate), _clipped(ratio.low), _clipped(ratio.high), ratio.level)
 
 
 def _clipped(share: float) -> float:

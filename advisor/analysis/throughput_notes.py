@@ -60,6 +60,9 @@ def _of_the_run(run: MeasurementRun) -> Iterator[str]:
             f"Other programs kept up to {worst} processors busy while batch size {_listed(disturbed)} was "
             "measured: these times are longer than on a free machine."
         )
+    on_the_gpu = sorted({name for row in run.measurements for name in row.gpu_processes})
+    if on_the_gpu:
+        yield f"Other programs used the GPU meanwhile: {', '.join(on_the_gpu)}."
     diagnosed = [row.diagnosis for row in run.measurements if row.diagnosis is not None]
     if diagnosed and diagnosed[-1].unused_features:
         named, share = ", ".join(diagnosed[-1].unused_features), percent(diagnosed[-1].unused_share)

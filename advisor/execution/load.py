@@ -5,7 +5,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
-import psutil
+import psutil  # type: ignore[import-untyped]
 
 _LEAST_WINDOW_S = 0.2
 """Processor times are counted in hundredths of a second: a shorter window says nothing."""
@@ -47,18 +47,17 @@ class LoadWatch:
         others_s = (ended.machine_s - self._began.machine_s) - (ended.own_s - self._began.own_s)
         return max(0.0, others_s / wall_s)
 
-
-def other_gpu_processes() -> tuple[str, ...]:
-    """Return programs other than this one and its descendants on NVIDIA GPUs; none where that is unknown."""
-    try:
-        listed = subprocess.run(
-            _NVIDIA_SMI, capture_output=True, text=True, timeout=_NVIDIA_TIMEOUT_S, check=True
-        )
-    except (OSError, subprocess.SubprocessError):
-        return ()
-    own = {str(process.pid) for process in _own_processes()}
-    lines = (line.partition(",") for line in listed.stdout.splitlines() if line.strip())
-    return tuple(f"{name.strip()} ({pid.strip()})" for pid, _, name in lines if pid.strip() not in own)
+    def gpu_processes(self) -> tuple[str, ...]:
+        """Return other programs on NVIDIA GPUs, as ``name (number)``; none where that is unknown."""
+        try:
+            listed = subprocess.run(
+                _NVIDIA_SMI, capture_output=True, text=True, timeout=_NVIDIA_TIMEOUT_S, check=True
+            )
+        except (OSError, subprocess.SubprocessError):
+            return ()
+        own = {str(process.pid) for process in _own_processes()}
+        lines = (line.partition(",") for line in listed.stdout.splitlines() if line.strip())
+        return tuple(f"{name.strip()} ({pid.strip()})" for pid, _, name in lines if pid.strip() not in own)
 
 
 def _now() -> _Moment:
@@ -67,7 +66,7 @@ def _now() -> _Moment:
 
 def _machine_s() -> float:
     times = psutil.cpu_times()._asdict()
-    return sum(seconds for name, seconds in times.items() if name not in (*_IDLE, *_COUNTED_TWICE))
+    return float(sum(seconds for name, seconds in times.items() if name not in (*_IDLE, *_COUNTED_TWICE)))
 
 
 def _own_s() -> float:

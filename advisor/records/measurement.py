@@ -26,7 +26,7 @@ class BatchMeasurement:
 
     ``compute_blocks`` and ``input_blocks`` are of those parts of a step alone, ``worker_blocks`` of each
     worker's computation without the others. ``competing_cpus`` is how many processors other programs kept
-    busy meanwhile.
+    busy meanwhile, ``gpu_processes`` are those on the GPU.
     """
 
     batch_size: int
@@ -40,6 +40,7 @@ class BatchMeasurement:
     input_blocks: tuple[BlockTiming, ...] = ()
     worker_blocks: tuple[tuple[BlockTiming, ...], ...] = ()
     competing_cpus: float | None = None
+    gpu_processes: tuple[str, ...] = ()
     diagnosis: InputDiagnosis | None = None
 
 

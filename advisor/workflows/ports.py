@@ -87,6 +87,9 @@ class LoadWatch(Protocol):
     def competing_cpus(self) -> float | None:
         """Return how many processors other programs kept busy since the start; None where that is unknown."""
 
+    def gpu_processes(self) -> tuple[str, ...]:
+        """Return other programs on the GPUs, as ``name (number)``; none where that is unknown."""
+
 
 class MeasurementStore(Protocol):
     """Remembers measured sweeps."""

@@ -111,7 +111,7 @@ class Sweep:
         session, load = self.keeper.session(), self._tools.load
         load.start()
         row = time_batch_size(session, batch_size, self.request)
-        return replace(row, competing_cpus=load.competing_cpus())
+        return replace(row, competing_cpus=load.competing_cpus(), gpu_processes=load.gpu_processes())
 
     def _expected_to_fail(self, batch_size: int) -> BatchMeasurement | None:
         """Return an outcome without a run where the growth so far leaves no doubt of it."""

@@ -189,11 +189,14 @@ def test_an_input_verdict_says_which_stage_is_slow_and_what_helps_most() -> None
 
 def test_unused_features_competing_load_and_scarce_memory_are_said_whatever_the_verdict() -> None:
     diagnosis = InputDiagnosis(16, unused_features=("x['blob']",), unused_share=0.5)
-    disturbed = replace(measurement(16, 2e-3), competing_cpus=1.3, diagnosis=diagnosis)
+    disturbed = replace(
+        measurement(16, 2e-3), competing_cpus=1.3, gpu_processes=("trainer (7)",), diagnosis=diagnosis
+    )
     scarce = replace(measurement(32, 4e-3), memory=MemoryUse(95, 100, 95))
     found = swept({8: 1e-3}, disturbed, scarce)
     notes = " ".join(found.notes)
     assert "x['blob'] (50 %" in notes
+    assert "Other programs used the GPU meanwhile: trainer (7)." in notes
     assert "up to 1.30 processors busy while batch size 16" in notes
     assert "Batch size 32 ran with less than 10 % of the memory free" in notes
     assert [row.near_memory_limit for row in found.table] == [False, False, True]

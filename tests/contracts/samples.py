@@ -55,6 +55,7 @@ def measurement(batch_size: int, seconds: float = 0.25) -> BatchMeasurement:
         input_blocks=(BlockTiming(steps=10, seconds=0.1, training_loss=0.0),),
         worker_blocks=((BlockTiming(steps=5, seconds=0.1, training_loss=2.0),),),
         competing_cpus=0.5,
+        gpu_processes=("trainer (7)",),
         diagnosis=diagnosis(),
     )
 

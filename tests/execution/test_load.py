@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from advisor.execution.load import LoadWatch, other_gpu_processes
+from advisor.execution.load import LoadWatch
 
 SPIN = "while True: pass"
 # The one in the middle ends at once, so that the busy one is nobody's descendant here.
@@ -92,7 +92,7 @@ def test_programs_on_the_gpu_are_named_but_for_our_own(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     tool(tmp_path, f"echo '{os.getpid()}, python'; echo '1, /usr/bin/trainer, with a comma'")
-    assert other_gpu_processes() == ("/usr/bin/trainer, with a comma (1)",)
+    assert LoadWatch().gpu_processes() == ("/usr/bin/trainer, with a comma (1)",)
 
 
 @pytest.mark.parametrize("text", [None, "exit 9", "exec sleep 60", "true"])
@@ -103,4 +103,4 @@ def test_where_the_tool_is_missing_or_broken_nothing_is_said(
     monkeypatch.setenv("PATH", str(tmp_path) if text is None else f"{tmp_path}{os.pathsep}/usr/bin:/bin")
     if text is not None:
         tool(tmp_path, text)
-    assert other_gpu_processes() == ()
+    assert LoadWatch().gpu_processes() == ()
