@@ -46,7 +46,7 @@ def words(kind: BottleneckKind, parts: StepParts | None, growth: Growth, shares:
 
 def _input(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
     verdict = f"The input pipeline limits training: {where} a step waits for data {share} of its time."
-    return verdict, _rates(parts), tuple(_remedies(parts.diagnosis))
+    return verdict, _rates(parts), tuple(pipeline_sentences(parts.diagnosis))
 
 
 def _host(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
@@ -145,7 +145,8 @@ def _about(interval: Interval | None) -> str:
     return duration(interval.estimate) if interval else "an unknown time"
 
 
-def _remedies(diagnosis: InputDiagnosis | None) -> Iterator[str]:
+def pipeline_sentences(diagnosis: InputDiagnosis | None) -> Iterator[str]:
+    """Yield what was found in an input pipeline: where its time goes, what helps most, what was not tried."""
     if diagnosis is None:
         return
     slow = _slow_stages(diagnosis)

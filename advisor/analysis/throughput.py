@@ -9,7 +9,7 @@ from advisor.analysis.bottleneck_words import Growth
 from advisor.analysis.memory_growth import is_near_limit
 from advisor.analysis.step_parts import StepParts
 from advisor.analysis.step_times import split_warm_up, time_per_step
-from advisor.analysis.throughput_notes import notes
+from advisor.analysis.throughput_notes import notes, notes_on_the_pipeline
 from advisor.analysis.time_model import fit_time_model
 from advisor.records.intervals import Interval
 from advisor.records.measurement import (
@@ -37,6 +37,8 @@ def summarize(run: MeasurementRun) -> Throughput:
     still_grew = saturation is None and _grew_last(ran)
     limit = limit_above(table, ran[-1].batch_size) if ran else None
     parts = next((step_parts(row) for row in in_order if row.batch_size == reference), None)
+    diagnosis = parts.diagnosis if parts else None
+    verdict = find_bottleneck(parts, Growth(still_grew, limit, model))
     return Throughput(
         workload=run.workload,
         fingerprint=run.fingerprint.timing,
@@ -47,9 +49,9 @@ def summarize(run: MeasurementRun) -> Throughput:
         largest_feasible_batch_size=ran[-1].batch_size if ran else None,
         saturation_batch_size=saturation,
         time_model=model,
-        bottleneck=find_bottleneck(parts, Growth(still_grew, limit, model)),
-        diagnosis=parts.diagnosis if parts else None,
-        notes=tuple(notes(run, table, saturation, still_grew)),
+        bottleneck=verdict,
+        diagnosis=diagnosis,
+        notes=(*notes(run, table, saturation, still_grew), *notes_on_the_pipeline(diagnosis, verdict)),
     )
 
 

@@ -3,9 +3,11 @@
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from advisor.analysis.bottleneck_words import pipeline_sentences
 from advisor.analysis.memory_growth import NEAR_LIMIT
 from advisor.analysis.quantities import number, percent
 from advisor.analysis.statistics import spread_factor
+from advisor.records.bottleneck import Bottleneck, BottleneckKind, InputDiagnosis
 from advisor.records.measurement import BatchThroughput, MeasurementOutcome, MeasurementRun
 
 FALL = 0.95
@@ -48,10 +50,19 @@ def notes(
     near = [row.batch_size for row in ran if row.near_memory_limit]
     if near:
         yield f"Batch size {_listed(near)} ran with less than {percent(1 - NEAR_LIMIT)} of the memory free."
-    yield from _of_the_run(run)
+    yield from _of_the_machine(run)
 
 
-def _of_the_run(run: MeasurementRun) -> Iterator[str]:
+def notes_on_the_pipeline(diagnosis: InputDiagnosis | None, verdict: Bottleneck) -> Iterator[str]:
+    """Yield what was found in an input pipeline, but for what a ``verdict`` about it says."""
+    if diagnosis is not None and diagnosis.unused_features:
+        named, share = ", ".join(diagnosis.unused_features), percent(diagnosis.unused_share)
+        yield f"The model never reads {named} ({share} of each example's bytes): leave it out of the data."
+    if verdict.kind is not BottleneckKind.INPUT:
+        yield from pipeline_sentences(diagnosis)
+
+
+def _of_the_machine(run: MeasurementRun) -> Iterator[str]:
     load = {row.batch_size: row.competing_cpus or 0.0 for row in run.measurements}
     disturbed = sorted(size for size, cpus in load.items() if cpus > COMPETING_CPUS)
     if disturbed:
@@ -63,10 +74,6 @@ def _of_the_run(run: MeasurementRun) -> Iterator[str]:
     on_the_gpu = sorted({name for row in run.measurements for name in row.gpu_processes})
     if on_the_gpu:
         yield f"Other programs used the GPU meanwhile: {', '.join(on_the_gpu)}."
-    diagnosed = [row.diagnosis for row in run.measurements if row.diagnosis is not None]
-    if diagnosed and diagnosed[-1].unused_features:
-        named, share = ", ".join(diagnosed[-1].unused_features), percent(diagnosed[-1].unused_share)
-        yield f"The model never reads {named} ({share} of each example's bytes): leave it out of the data."
 
 
 def _still_growing(table: Sequence[BatchThroughput], largest: int, still_grew: bool) -> str:

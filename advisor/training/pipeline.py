@@ -11,6 +11,7 @@ from advisor.training.remedies import Bench, Candidates, Change, without
 from advisor.training.stages import TimedPipeline, shuffle_limit, time_stages
 
 _OURS = "shuffle and batch"
+_NO_PIPELINE = "The training arrays are on the device: there is nothing that producers could do."
 
 
 def diagnose(
@@ -24,11 +25,13 @@ def diagnose(
     """Time the stages of the training ``split`` and what may help, each for about ``seconds``.
 
     ``unused`` are paths of features that nothing reads. ``time_step`` returns the time of a whole training
-    step (s) on another split; it must let go of what it reads. Arrays on the device have no pipeline.
+    step (s) on another split; it must let go of what it reads. Arrays on the device have no pipeline, and in
+    0 seconds nothing is tried.
     """
     share = _share(split, unused)
-    if split.is_resident:
-        return InputDiagnosis(batch_size, unused_features=tuple(unused), unused_share=share)
+    if split.is_resident or seconds <= 0:
+        said = (_NO_PIPELINE,) if input_workers and split.is_resident else ()
+        return InputDiagnosis(batch_size, (), (), tuple(unused), share, notes=said)
     if isinstance(split, DatasetSplit):
         pipeline = time_stages(split.dataset, seconds)
         before = _quick_to_start(split, pipeline, seconds)

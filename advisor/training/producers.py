@@ -2,7 +2,7 @@
 
 import gc
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, sleep
 from typing import Any
@@ -14,7 +14,9 @@ from advisor.errors import SessionError
 
 _PATIENCE_S = 10.0
 _INTERVAL_MS = 50
-_still_read: list[Any] = []
+_kept: list[Any] = []
+"""Servers that were started. To destroy one is to wait for its last work with Python's lock held, which that
+work may need; at the end of the process it is long over."""
 
 
 @contextmanager
@@ -39,7 +41,7 @@ def produced(dataset: tf.data.Dataset, producers: int) -> Iterator[tf.data.Datas
         traceback.clear_frames(error.__traceback__)  # They hold readers.
         raise
     finally:
-        _stop(dispatcher, workers)
+        _stop([dispatcher, *workers])
 
 
 def _dispatcher_settings() -> Any:
@@ -55,17 +57,17 @@ def _dispatcher_settings() -> Any:
     )
 
 
-def _stop(dispatcher: Any, workers: list[Any]) -> None:
-    """Stop the servers once their work was dropped.
+def _stop(servers: Sequence[Any]) -> None:
+    """Stop the dispatcher and the workers after it, once their work was dropped.
 
-    Stopping holds Python's lock until the work has ended, and would wait for ever for work that needs it.
+    Stopping holds Python's lock too, and would wait for ever for work that is still wanted.
     """
+    _kept.extend(servers)
     gc.collect()
     deadline = monotonic() + _PATIENCE_S
-    while any(worker._num_tasks() for worker in workers):
+    while any(worker._num_tasks() for worker in servers[1:]):
         if monotonic() > deadline:
-            _still_read.append((dispatcher, workers))
             raise SessionError("The tf.data service is still being read, and goes on in the background.")
         sleep(_INTERVAL_MS / 1000)
-    for server in (*workers, dispatcher):
+    for server in reversed(servers):
         server.stop()

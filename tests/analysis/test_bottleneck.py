@@ -193,7 +193,7 @@ def test_unused_features_competing_load_and_scarce_memory_are_said_whatever_the_
         measurement(16, 2e-3), competing_cpus=1.3, gpu_processes=("trainer (7)",), diagnosis=diagnosis
     )
     scarce = replace(measurement(32, 4e-3), memory=MemoryUse(95, 100, 95))
-    found = swept({8: 1e-3}, disturbed, scarce)
+    found = swept({8: 1.9e-3}, disturbed, scarce)
     notes = " ".join(found.notes)
     assert "x['blob'] (50 %" in notes
     assert "Other programs used the GPU meanwhile: trainer (7)." in notes
