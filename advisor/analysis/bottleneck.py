@@ -12,7 +12,7 @@ INPUT_OVER_COMPUTE = 1.1
 LEAST_STALL = 0.05
 """A smaller part of a step spent waiting for data is not worth a change."""
 LEAST_SHARE = 0.1
-"""A smaller part spent in Python functions, or waiting for other workers, is not worth a change."""
+"""A smaller part spent in Python functions, waiting for other workers, or starting operations is minor."""
 MOSTLY_FIXED = 0.5
 """From this share on that does not grow with the batch size, a step is dispatch rather than arithmetic."""
 ALL_FIXED = 0.8
@@ -72,10 +72,10 @@ def _mendable(parts: StepParts, shares: Shares) -> Sequence[BottleneckKind]:
 
 def _limit(growth: Growth, shares: Shares) -> BottleneckKind:
     dispatch = shares.get(BottleneckKind.DISPATCH)
-    fixed = dispatch.estimate if dispatch else 0.0
+    fixed = dispatch.estimate if dispatch else LEAST_SHARE
     if fixed >= ALL_FIXED:
         return BottleneckKind.DISPATCH
-    if growth.still_grew:
+    if growth.still_grew and fixed >= LEAST_SHARE:
         mostly_fixed = BottleneckKind.DISPATCH if fixed >= MOSTLY_FIXED else BottleneckKind.UNKNOWN
         return growth.limit_above or mostly_fixed
     return BottleneckKind.COMPUTE if shares else BottleneckKind.UNKNOWN

@@ -107,7 +107,7 @@ def _data(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
 def _compute(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
     why = _rates(parts) if parts.row.compute_time_s else _model(growth)
     return (
-        f"Arithmetic limits training {where}: throughput does not grow with the batch size any more.",
+        f"Arithmetic limits training {where}: throughput hardly grows with the batch size.",
         why,
         [
             "Faster hardware, a smaller model, or lower precision (`advisor measure --compare "

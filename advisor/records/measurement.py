@@ -78,6 +78,11 @@ class BatchThroughput:
     input_time_s: Interval | None = None
     near_memory_limit: bool = False
 
+    @property
+    def doubling_gain(self) -> float | None:
+        """Relative growth of throughput over half the batch size; 1 is perfect doubling."""
+        return None if self.doubling_efficiency is None else 2 * self.doubling_efficiency - 1
+
 
 @dataclass(frozen=True)
 class TimeModel:

@@ -58,6 +58,7 @@ def _measured(row: BatchThroughput) -> Row:
         **_interval("time_per_step_s", row.time_per_step_s),
         **_interval("throughput_examples_per_s", row.throughput_examples_per_s),
         "doubling_efficiency": row.doubling_efficiency,
+        "doubling_gain": row.doubling_gain,
         **_interval("compute_time_s", row.compute_time_s),
         **_interval("input_time_s", row.input_time_s),
         "compile_s": row.compile_s,

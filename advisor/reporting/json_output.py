@@ -121,6 +121,7 @@ def _measurement(row: BatchThroughput) -> Json:
         "near_memory_limit": row.near_memory_limit,
         "steps_timed": row.steps_timed,
         "doubling_efficiency": row.doubling_efficiency,
+        "doubling_gain": row.doubling_gain,
     }
 
 

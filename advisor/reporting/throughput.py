@@ -7,9 +7,10 @@ from rich.console import RenderableType
 from advisor.analysis.quantities import count, duration, memory, number, percent
 from advisor.records.bottleneck import Bottleneck, InputDiagnosis
 from advisor.records.intervals import Interval
-from advisor.records.measurement import BatchThroughput, Comparison, Throughput
+from advisor.records.measurement import BatchThroughput, Comparison, MeasurementOutcome, Throughput
 from advisor.reporting.render import about_duration, bullet, heading, minute, pairs, paragraph, table
 
+_OUTCOMES = {MeasurementOutcome.DATASET_LIMITED: "data limited"}
 LEAST_SHOWN = 0.01
 """Smaller shares of a step are left out."""
 
@@ -23,13 +24,13 @@ def throughput_parts(throughput: Throughput) -> Iterator[RenderableType]:
     )
     yield paragraph("")
     yield table(
-        ("batch size", "examples/s", "time per step", "doubling", "peak\nmemory", "outcome"),
+        ("batch\nsize", "examples\nper s", "time per step", "doubling", "peak\nmemory", "outcome"),
         [_row(row) for row in throughput.table],
         left=("outcome",),
     )
     yield paragraph(
-        "Doubling: throughput over that at half the batch size, divided by 2; 100 % is ideal. Peak memory: "
-        "of the process. In brackets: 95 % intervals."
+        "Doubling: growth of throughput over half the batch size, and its efficiency, 100 % where throughput "
+        "doubles. Peak memory: of the process. In brackets: 95 % intervals."
     )
     yield paragraph("")
     yield pairs(_limits(throughput))
@@ -43,14 +44,14 @@ def throughput_parts(throughput: Throughput) -> Iterator[RenderableType]:
 
 
 def _row(row: BatchThroughput) -> tuple[str, ...]:
-    speed, efficiency = row.throughput_examples_per_s, row.doubling_efficiency
+    speed, gain, efficiency = row.throughput_examples_per_s, row.doubling_gain, row.doubling_efficiency
     return (
         number(row.batch_size),
         count(speed.estimate) if speed else "",
         about_duration(row.time_per_step_s),
-        percent(efficiency) if efficiency is not None else "",
+        f"{gain * 100:+.0f} %, {percent(efficiency)}" if gain is not None else "",
         memory(row.peak_memory_bytes) if row.peak_memory_bytes is not None else "",
-        "near limit" if row.near_memory_limit else row.outcome.value.replace("_", " "),
+        "near limit" if row.near_memory_limit else _OUTCOMES.get(row.outcome, row.outcome.value.replace("_", " ")),
     )
 
 

@@ -20,7 +20,7 @@ MEASURE = {
 MEASUREMENT = {
     "batch_size", "outcome", "detail", "time_per_step_s", "throughput_examples_per_s", "compute_time_s",
     "input_time_s", "compile_s", "peak_memory_bytes", "near_memory_limit", "steps_timed",
-    "doubling_efficiency",
+    "doubling_efficiency", "doubling_gain",
 }  # fmt: skip
 RECOMMEND = {
     "configuration", "target", "currency", "steps_to_target", "fit", "recommendation", "answers", "spent",
@@ -57,7 +57,7 @@ def test_measure() -> None:
     assert found["devices"] == 1
     assert set(found["time_model"]) == {"fixed_s", "per_example_s", "residual_log_rms"}
     assert set(found["bottleneck"]) == BOTTLENECK
-    assert (found["bottleneck"]["kind"], found["bottleneck"]["batch_size"]) == ("data", 1024)
+    assert (found["bottleneck"]["kind"], found["bottleneck"]["batch_size"]) == ("compute", 1024)
     assert (found["diagnosis"], found["comparisons"]) == (None, [])
     assert (found["largest_feasible_batch_size"], found["saturation_batch_size"]) == (1024, None)
     for row in found["measurements"]:

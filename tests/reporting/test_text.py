@@ -63,8 +63,8 @@ def test_color_is_there_when_asked_for() -> None:
 
 def test_throughput_has_every_size_and_the_limits() -> None:
     text = words(throughput_text(evidence.throughput()))
-    assert "64 163,000 392 µs (384–400) 76 % 200 MiB ok" in text
-    assert "2,048 dataset limited" in text
+    assert "64 163,000 392 µs (384–400) +51 %, 76 % 200 MiB ok" in text
+    assert "2,048 data limited" in text
     assert "Peak memory: of the process." in text
     assert "largest feasible batch size 1,024" in text
     assert "saturation batch size not reached" in text
@@ -74,7 +74,7 @@ def test_throughput_has_every_size_and_the_limits() -> None:
 
 def test_the_verdict_its_reasons_and_what_helps_are_told() -> None:
     text = words(throughput_text(evidence.hungry_throughput()))
-    assert "64 10,700 6.00 ms (5.88–6.12) 83 % 1.00 GiB near limit" in text
+    assert "64 10,700 6.00 ms (5.88–6.12) +67 %, 83 % 1.00 GiB near limit" in text
     assert (
         "The input pipeline limits training: at batch size 64 a step waits for data 67 % of its time." in text
     )
