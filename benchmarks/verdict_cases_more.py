@@ -3,6 +3,7 @@
 import io
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,8 @@ def light_convolutions(hp):
     relu = {"padding": "same", "activation": "relu"}
     return classifier(
         keras.Input((40, 40, 3)),
-        layers.Conv2D(12, 3, strides=2, **relu),
-        layers.Conv2D(24, 3, strides=2, **relu),
+        layers.Conv2D(32, 3, strides=2, **relu),
+        layers.Conv2D(48, 3, strides=2, **relu),
         layers.GlobalAveragePooling2D(),
     )
 
@@ -59,33 +60,31 @@ def alter(x, y):
 
 
 def altered_data():
-    return {**split(512, 40, 40, 3), "train": slices(512, 40, 40, 3).map(alter)}
+    return {**split(1, 40, 40, 3), "train": slices(512, 40, 40, 3).map(alter)}
 
 
 # Rows come from a database in pages, each of which takes a moment.
 
 
 PAGE_ROWS = 64
-PAGE_S = 0.012
 
 
-def rows_in_pages(width: int, page_s: float, rows: int) -> Any:
-    def generate():
-        x, y = labelled(rows, width)
-        for start in range(0, rows, PAGE_ROWS):
-            time.sleep(page_s)
-            yield from zip(x[start : start + PAGE_ROWS], y[start : start + PAGE_ROWS], strict=True)
-
-    specs = (tf.TensorSpec((width,), tf.float32), tf.TensorSpec((), tf.int32))
-    return tf.data.Dataset.from_generator(generate, output_signature=specs)
+def pages(page_s: float, rows: int, *shape: int) -> Iterator[tuple[Any, Any]]:
+    x, y = labelled(rows, *shape)
+    for start in range(0, rows, PAGE_ROWS):
+        time.sleep(page_s)
+        yield x[start : start + PAGE_ROWS], y[start : start + PAGE_ROWS]
 
 
-def paged_model(hp):
-    return dense(24, 256, 256)
+def series_by_row():
+    for x, y in pages(0.008, 512, 48, 32):
+        yield from zip(x, y, strict=True)
 
 
 def paged_data():
-    return {**split(1, 24), "train": rows_in_pages(24, PAGE_S, 512)}
+    specs = (tf.TensorSpec((48, 32), tf.float32), tf.TensorSpec((), tf.int32))
+    train = tf.data.Dataset.from_generator(series_by_row, output_signature=specs)
+    return {**split(1, 48, 32), "train": train}
 
 
 # Lines of text are parsed one at a time.
@@ -110,7 +109,7 @@ def parse_line(line):
 
 
 def lines_model(hp):
-    return dense(COLUMNS, 96, 48)
+    return dense(COLUMNS, 384, 192)
 
 
 def lines_data():
@@ -365,18 +364,26 @@ def heavier_convolutions(hp):
 
 
 def crop_and_contrast(x, y):
-    cropped = tf.image.random_crop(tf.pad(x, [[3, 3], [3, 3], [0, 0]]), (40, 40, 3))
-    return tf.image.random_saturation(tf.image.random_contrast(cropped, 0.8, 1.2), 0.8, 1.2), y
+    resized = tf.image.resize(tf.image.random_crop(x, (32, 32, 3)), (40, 40))
+    return tf.image.random_hue(tf.image.random_contrast(resized, 0.8, 1.2), 0.05), y
 
 
 def cropped_data():
     train = slices(512, 40, 40, 3).map(crop_and_contrast, num_parallel_calls=AUTOTUNE).prefetch(AUTOTUNE)
-    return {**split(512, 40, 40, 3), "train": train}
+    return {**split(1, 40, 40, 3), "train": train}
 
 
-def altered_in_parallel_data():
-    train = slices(512, 40, 40, 3).map(alter, num_parallel_calls=AUTOTUNE).prefetch(AUTOTUNE)
-    return {**split(512, 40, 40, 3), "train": train}
+def standardize(picture):
+    return (picture - picture.mean()) / (picture.std() + np.float32(1e-3))
+
+
+def standardized(x, y):
+    return tf.ensure_shape(tf.numpy_function(standardize, [x], tf.float32), x.shape), y
+
+
+def standardized_data():
+    train = slices(512, 40, 40, 3).map(standardized, num_parallel_calls=AUTOTUNE).prefetch(AUTOTUNE)
+    return {**split(1, 40, 40, 3), "train": train}
 
 
 # Healthy: TFRecords of PNG files.
@@ -420,8 +427,7 @@ def sentences(examples: int) -> Any:
     rng = np.random.default_rng(examples)
     lengths = rng.integers(5, 60, examples)
     words = tf.RaggedTensor.from_row_lengths(rng.integers(1, 2000, lengths.sum()), lengths)
-    numbered = tf.data.Dataset.from_tensor_slices((words, (lengths % 10).astype("int32")))
-    return numbered.map(lambda words, y: (words.to_tensor() if hasattr(words, "to_tensor") else words, y))
+    return tf.data.Dataset.from_tensor_slices((words, (lengths % 10).astype("int32")))
 
 
 def sentence_data():
@@ -446,5 +452,63 @@ def heavy_model(hp):
     return dense(24, 2048, 2048)
 
 
-def prefetched_pages_data():
-    return {**split(1, 24), "train": rows_in_pages(24, PAGE_S, 512).prefetch(AUTOTUNE)}
+def unbatched_pages_data():
+    specs = (tf.TensorSpec((None, 24), tf.float32), tf.TensorSpec((None,), tf.int32))
+    train = tf.data.Dataset.from_generator(lambda: pages(0.012, 512, 24), output_signature=specs)
+    return {**split(1, 24), "train": train.unbatch().prefetch(AUTOTUNE)}
+
+
+FEW = {"batch_sizes": [8, 32, 128]}
+SMALL = {"batch_sizes": [8, 32, 64]}
+MIDDLING = {"batch_sizes": [16, 64, 256]}
+PAGED = {"batch_sizes": [16, 32, 64]}
+UP_TO_64 = {"batch_sizes": {"minimum": 4, "maximum": 64}}
+LARGE = {"batch_sizes": [16, 64, 128, 256]}
+LITTLE_MEMORY = {"batch_sizes": [8, 16, 32, 64, 128, 256], "memory_limit": "1.35GiB"}
+
+ALTERED = workload("altered", light_convolutions, altered_data)
+PAGES = workload("pages", attention_model, paged_data)
+LINES = workload("lines", lines_model, lines_data)
+ARCHIVES = workload("archives", summary_model, archived_data)
+CLIPPED = workload("clipped", clipping_model, clipping_data)
+RECURRENT = workload("small-recurrent", small_recurrent_model, short_series)
+ORTHOGONAL = workload("orthogonal", orthogonal_model, orthogonal_data)
+GENES = workload("genes", genes_model, patients)
+ATTENTION = workload("attention", attention_model, series)
+
+PLANTS = [
+    Case("numpy augmentation", ALTERED, BottleneckKind.INPUT, SMALL, "alter"),
+    Case("generator with pauses", PAGES, BottleneckKind.INPUT, PAGED, "generator"),
+    Case("serial text parsing", LINES, BottleneckKind.INPUT, MIDDLING, "parse_line"),
+    Case("archives, mostly unused", ARCHIVES, BottleneckKind.INPUT, FEW, "open_archive", "x['spectrogram']"),
+    Case("percentiles by numpy", CLIPPED, BottleneckKind.HOST, MIDDLING),
+    Case("small recurrent net", RECURRENT, BottleneckKind.DISPATCH, UP_TO_64),
+    Case("memory for activations", ORTHOGONAL, BottleneckKind.MEMORY, LITTLE_MEMORY),
+    Case("40 patients", GENES, BottleneckKind.DATA),
+    Case("attention", ATTENTION, BottleneckKind.COMPUTE, LARGE),
+    Case("slow worker among four", sweep_of_four_workers(), BottleneckKind.SYNCHRONIZATION),
+]
+
+SHOPS = workload("shops", shop_model, shop_data)
+NAMED_SHOPS = workload("named-shops", named_shop_model, named_shop_data)
+KEPT_LINES = workload("kept-lines", kept_lines_model, kept_lines_data)
+MANY_LINES = workload("many-lines", dropout_model, many_lines_data)
+CROPPED = workload("cropped", heavier_convolutions, cropped_data)
+STANDARDIZED = workload("standardized", heavier_convolutions, standardized_data)
+PNGS = workload("pngs", heavier_convolutions, png_data)
+SENTENCES = workload("sentences", sentence_model, sentence_data)
+LSTM = workload("lstm", lstm_model, lstm_data)
+UNBATCHED = workload("unbatched-pages", heavy_model, unbatched_pages_data)
+
+HEALTHY = [
+    Case("several inputs", SHOPS, None, FEW),
+    Case("text categories, parallel", NAMED_SHOPS, None, FEW),
+    Case("parsed text, cached", KEPT_LINES, None, FEW),
+    Case("text files, parallel", MANY_LINES, None, FEW),
+    Case("augmentation, parallel", CROPPED, None, SMALL),
+    Case("numpy, parallel", STANDARDIZED, None, SMALL),
+    Case("PNG in TFRecord", PNGS, None, SMALL),
+    Case("sentences of any length", SENTENCES, None, SMALL),
+    Case("LSTM", LSTM, None, FEW),
+    Case("pages ahead of time", UNBATCHED, None, FEW),
+]

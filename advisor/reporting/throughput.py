@@ -10,7 +10,6 @@ from advisor.records.intervals import Interval
 from advisor.records.measurement import BatchThroughput, Comparison, MeasurementOutcome, Throughput
 from advisor.reporting.render import about_duration, bullet, heading, minute, pairs, paragraph, table
 
-_OUTCOMES = {MeasurementOutcome.DATASET_LIMITED: "data limited"}
 LEAST_SHOWN = 0.01
 """Smaller shares of a step are left out."""
 
@@ -51,8 +50,14 @@ def _row(row: BatchThroughput) -> tuple[str, ...]:
         about_duration(row.time_per_step_s),
         f"{gain * 100:+.0f} %, {percent(efficiency)}" if gain is not None else "",
         memory(row.peak_memory_bytes) if row.peak_memory_bytes is not None else "",
-        "near limit" if row.near_memory_limit else _OUTCOMES.get(row.outcome, row.outcome.value.replace("_", " ")),
+        "near limit" if row.near_memory_limit else _outcome(row.outcome),
     )
+
+
+def _outcome(outcome: MeasurementOutcome) -> str:
+    if outcome is MeasurementOutcome.DATASET_LIMITED:
+        return "data limited"
+    return outcome.value.replace("_", " ")
 
 
 def _limits(throughput: Throughput) -> Iterator[tuple[str, str]]:

@@ -90,10 +90,13 @@ def memory() -> MemoryUse:
     if not sizes:
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return MemoryUse(peak if sys.platform == "darwin" else peak * _KIB)
-    limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
     # What was freed since the peak is no longer in the data segment.
     charged = sizes["VmData"] + sizes["VmHWM"] - sizes["VmRSS"]
-    return MemoryUse(sizes["VmHWM"], None if limit == resource.RLIM_INFINITY else limit, charged)
+    limit = resource.getrlimit(resource.RLIMIT_DATA)[0]
+    if limit == resource.RLIM_INFINITY:
+        return MemoryUse(sizes["VmHWM"], None, charged)
+    # Pages that were given back while their addresses stay reserved have been counted twice.
+    return MemoryUse(sizes["VmHWM"], limit, min(charged, limit))
 
 
 def _process_sizes() -> Mapping[str, int]:

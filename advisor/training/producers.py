@@ -2,7 +2,7 @@
 
 import gc
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from time import monotonic, sleep
 from typing import Any
@@ -12,11 +12,9 @@ from tensorflow.core.protobuf import service_config_pb2
 
 from advisor.errors import SessionError
 
-_PATIENCE_S = 10.0
+_PATIENCE_S = 30.0
 _INTERVAL_MS = 50
-_kept: list[Any] = []
-"""Servers that were started. To destroy one is to wait for its last work with Python's lock held, which that
-work may need; at the end of the process it is long over."""
+_still_read: list[Any] = []
 
 
 @contextmanager
@@ -41,7 +39,7 @@ def produced(dataset: tf.data.Dataset, producers: int) -> Iterator[tf.data.Datas
         traceback.clear_frames(error.__traceback__)  # They hold readers.
         raise
     finally:
-        _stop([dispatcher, *workers])
+        _stop(dispatcher, workers)
 
 
 def _dispatcher_settings() -> Any:
@@ -57,17 +55,31 @@ def _dispatcher_settings() -> Any:
     )
 
 
-def _stop(servers: Sequence[Any]) -> None:
-    """Stop the dispatcher and the workers after it, once their work was dropped.
+def _stop(dispatcher: Any, workers: Sequence[Any]) -> None:
+    """Stop the servers, once none of their work is under way.
 
-    Stopping holds Python's lock too, and would wait for ever for work that is still wanted.
+    Stopping holds Python's lock, and would wait for ever for work that needs it. What nobody reads any more
+    leaves the count before it has ended; but a worker drops other work only after that.
     """
-    _kept.extend(servers)
     gc.collect()
-    deadline = monotonic() + _PATIENCE_S
-    while any(worker._num_tasks() for worker in servers[1:]):
-        if monotonic() > deadline:
-            raise SessionError("The tf.data service is still being read, and goes on in the background.")
-        sleep(_INTERVAL_MS / 1000)
-    for server in reversed(servers):
+    service = tf.data.experimental.service
+    marker = tf.data.Dataset.range(1).repeat()
+    try:
+        _wait_until(lambda: not any(worker._num_tasks() for worker in workers))
+        other = iter(marker.apply(service.distribute(service.ShardingPolicy.OFF, dispatcher.target)))
+        _wait_until(lambda: all(worker._num_tasks() for worker in workers))
+        del other
+        _wait_until(lambda: not any(worker._num_tasks() for worker in workers))
+    except TimeoutError as error:
+        _still_read.append((dispatcher, workers))
+        raise SessionError("The tf.data service is still at work, and goes on in the background.") from error
+    for server in (*workers, dispatcher):
         server.stop()
+
+
+def _wait_until(condition: Callable[[], bool]) -> None:
+    deadline = monotonic() + _PATIENCE_S
+    while not condition():
+        if monotonic() > deadline:
+            raise TimeoutError
+        sleep(_INTERVAL_MS / 1000)

@@ -59,11 +59,11 @@ class Bench:
             with change.opened() as split:
                 after = self._timed(split)
         except UnknownStageError as stage:
-            return f"{_begun(change.name)} was not tried: {stage}, a later stage, cannot be built again."
+            return f"{_begun(change.name)} could not be tried: {stage}, a later stage, cannot be built again."
         except AdvisorError as error:
-            return f"{_begun(change.name)} was not measured. {error}"
+            return f"{_begun(change.name)} could not be measured. {error}"
         except Exception as error:  # It runs the user's functions, which may raise anything.
-            return f"{_begun(change.name)} was not measured. {brief(error)}"
+            return f"{_begun(change.name)} could not be measured. {brief(error)}"
         return Remedy(change.name, change.how, self.input_s, after[0], self._step_s, after[1], change.caveat)
 
     def _timed(self, split: Split) -> tuple[float, float]:
@@ -112,18 +112,18 @@ class Candidates:
         size, free = self.before.examples * self.before.example_bytes, psutil.virtual_memory().available
         if size > _MEMORY_SHARE * free:
             yield (
-                f"A cache was not tried: the examples take {size / 1e9:,.1f} GB, more than a quarter of the "
-                f"free memory ({free / 1e9:,.1f} GB)."
+                f"A cache could not be tried: the examples take {_bytes(size)}, more than a quarter of the free "
+                f"memory ({_bytes(free)})."
             )
             return
-        caveat = f"It holds {size / 1e6:,.0f} MB, and repeats random augmentation that comes before it."
+        caveat = f"It holds {_bytes(size)}, and repeats random augmentation that comes before it."
         yield Change("cache", "End the train dataset with .cache().", self._open_cached, caveat)
 
     def _producers(self, count: int) -> Change | str:
-        name = f"{count} producers"
+        name = f"{count} producer{'s' if count > 1 else ''}"
         whole = next((part for part in parts_of(self.pipeline.dataset) if _is_undivided(part)), None)
         if whole is not None:
-            return f"{name} were not tried: they cannot divide the elements of {name_of(whole)}."
+            return f"{name} could not be tried: a tf.data service cannot divide the elements of {name_of(whole)}."
         how = (
             f"Start {count} workers of a tf.data service, and end the train dataset with "
             ".apply(tf.data.experimental.service.distribute("
@@ -207,6 +207,10 @@ def _advice(stage: Stage) -> str:
         f"{_begun(stage.name)} makes one example after the other in Python. Write it as a map over a dataset "
         "of indices, with num_parallel_calls=tf.data.AUTOTUNE, or write its examples to TFRecord files once."
     )
+
+
+def _bytes(size: float) -> str:
+    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
 
 
 def _begun(name: str) -> str:

@@ -20,7 +20,6 @@ from advisor.training.transformations import (
 
 _FILLING_SHARE = 0.25
 _CACHE_TIMES = 4.0
-_COUNTING_SHARE = 0.25
 _ONE_TO_ONE = frozenset(
     {
         *("_MapDataset", "_ParallelMapDataset", "_ShuffleDataset", "_PrefetchDataset", "CacheDataset"),
@@ -132,7 +131,7 @@ def _elements_read(dataset: Dataset, source: Dataset, seconds: float) -> float |
     if given > 0 and taken >= 0:
         return taken / given
     try:
-        return _counted(dataset, source, _COUNTING_SHARE * seconds)
+        return _counted(dataset, source, seconds)
     except UnknownStageError:
         return None
 
@@ -152,5 +151,8 @@ def _counted(dataset: Dataset, source: Dataset, seconds: float) -> float:
     options.autotune.enabled = False
     options.experimental_optimization.apply_default_optimizations = False
     counting = copied(dataset, [source.map(count)]).repeat().with_options(options)
-    given, _ = Reader(counting).read_for(seconds)
-    return int(taken) / given if given else 0.0
+    reader = Reader(counting)
+    reader.read(1)
+    before = int(taken)
+    given, _ = reader.read_for(seconds)
+    return (int(taken) - before) / given if given else 0.0

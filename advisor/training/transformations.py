@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from advisor.training import data
@@ -41,7 +40,6 @@ _WITH_ARGUMENTS = frozenset(
 _DETERMINISTIC = {"default": None, "true": True, "false": False}
 _FROM_GENERATOR = "tensorflow.python.data.ops.from_generator_op"
 _LIBRARIES = ("tensorflow", "keras")
-_ENDLESS_COUNTER = 2**62
 
 
 class UnknownStageError(Exception):
@@ -78,14 +76,16 @@ def generator_of(dataset: Dataset) -> Callable[..., Any] | None:
 
 
 def is_hidden(dataset: Dataset) -> bool:
-    """Return whether the last transformation is no stage to a user: it takes no time, or it is ours."""
-    is_ours = kind(dataset) == "_MapDataset" and _module(dataset._map_func._func) == data.__name__
-    return is_ours or kind(dataset) in _HIDDEN
+    """Return whether the last transformation is no stage to a user: TensorFlow or we added it."""
+    if kind(dataset) != "_MapDataset":
+        return kind(dataset) in _HIDDEN
+    function = dataset._map_func._func
+    return _module(function) == data.__name__ or _is_internal(function)
 
 
 def is_enumerate(dataset: Dataset) -> bool:
-    """Return whether ``dataset`` is a zip that only counts."""
-    return kind(dataset) == "_ZipDataset" and int(dataset._inputs()[0].cardinality()) > _ENDLESS_COUNTER
+    """Return whether ``dataset`` is a zip with the counter that TensorFlow makes for itself."""
+    return kind(dataset) == "_ZipDataset" and kind(dataset._inputs()[0]) == "_VariantDataset"
 
 
 def is_memory_cache(dataset: Dataset) -> bool:
@@ -169,8 +169,8 @@ def _argument(dataset: Dataset, name: str) -> Any:
     kept = getattr(dataset, f"_{name}")
     if name == "deterministic":
         return _DETERMINISTIC[kept]
-    if tf.is_tensor(kept) and kept.shape.rank == 0:
-        return np.asarray(kept).item()
+    if name == "buffer_size":  # It is compared with AUTOTUNE, and the result must be Python's.
+        return int(kept)
     return getattr(kept, "_func", kept)
 
 

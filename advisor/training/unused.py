@@ -14,8 +14,8 @@ _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 def unused_features(forward: Callable[[Batch], Any], batch: Batch, paths: Sequence[str]) -> tuple[str, ...]:
     """Return those of ``paths`` below x that nothing depends on: no output and no state of ``forward``.
 
-    ``paths`` are the names of the leaves of ``batch``, in their order. ``forward`` is traced, not run. What
-    a loop or a branch is given counts as read.
+    ``paths`` are the names of the leaves of ``batch``, which are tensors, in their order. ``forward`` is
+    traced, not run. What a loop or a branch is given counts as read.
     """
     leaves: list[list[tf.Tensor]] = []
 
@@ -23,8 +23,7 @@ def unused_features(forward: Callable[[Batch], Any], batch: Batch, paths: Sequen
         leaves[:] = [tf.nest.flatten(leaf, expand_composites=True) for leaf in given]
         return forward(keras.tree.pack_sequence_as(batch, given))
 
-    given = keras.tree.map_structure(tf.convert_to_tensor, keras.tree.flatten(batch))
-    graph = tf.function(traced, autograph=False).get_concrete_function(*given).graph
+    graph = tf.function(traced, autograph=False).get_concrete_function(*keras.tree.flatten(batch)).graph
     read = _operations_read(graph, {})
     named = zip(paths, leaves, strict=True)
     return tuple(path for path, parts in named if path.startswith("x") and not _any_in(parts, read))

@@ -172,6 +172,14 @@ class StubbornSession(TellingSession):
         _hang()
 
 
+class LateSession(TellingSession):
+    """Takes a second to say what it is, as where much data is read."""
+
+    def describe(self) -> WorkloadDescription:
+        time.sleep(1.0)
+        return super().describe()
+
+
 class SecretiveSession(TellingSession):
     """Answers with what cannot travel."""
 
@@ -197,6 +205,10 @@ def open_faulty(reference: WorkloadReference) -> FaultySession:
 
 def open_stubborn(reference: WorkloadReference) -> StubbornSession:
     return StubbornSession()
+
+
+def open_late(reference: WorkloadReference) -> LateSession:
+    return LateSession()
 
 
 def open_secretive(reference: WorkloadReference) -> SecretiveSession:

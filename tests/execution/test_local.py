@@ -95,6 +95,8 @@ def test_relative_paths_mean_the_callers_directory(
     child.save(Path("here"))
     child.restore(Path("here"))
     assert (tmp_path / "here").exists()
+    (trace,) = child.profile(Path("traces"), 2)
+    assert trace.is_relative_to(tmp_path / "traces") and trace.exists()
 
 
 @pytest.mark.parametrize(
@@ -193,6 +195,14 @@ def test_a_call_beyond_its_deadline_is_ended(fault: str) -> None:
         session.train(1)
     assert time.monotonic() - started < 10
     assert ended(pid)
+
+
+def test_describing_may_take_longer_than_other_calls(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = open_session("open_late", call_timeout_s=0.5)
+    assert session.describe().name == "slope"
+    monkeypatch.setattr(local, "LOAD_TIMEOUT_S", 0.25)
+    with pytest.raises(SessionTimeoutError, match=r"did not finish describe within 0\.5 s"):
+        session.describe()
 
 
 def test_steps_that_are_known_to_be_slow_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
