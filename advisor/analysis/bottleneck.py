@@ -32,12 +32,16 @@ def limit_above(table: Sequence[BatchThroughput], largest: int) -> BottleneckKin
 
 def is_input_bound(parts: StepParts) -> bool:
     """Return whether the input pipeline limits the step; False where its parts were not timed."""
+    return _seems_input_bound(parts) and shares_of(parts, None)[BottleneckKind.INPUT].low > 0
+
+
+def _seems_input_bound(parts: StepParts) -> bool:
+    """Return whether the estimates say so, however uncertain they are."""
     input_s, compute_s = parts.row.input_time_s, parts.row.compute_time_s
     if input_s is None or compute_s is None:
         return False
-    stall = shares_of(parts, None)[BottleneckKind.INPUT]
-    slower = input_s.estimate > INPUT_OVER_COMPUTE * compute_s.estimate
-    return slower and stall.low > 0 and stall.estimate >= LEAST_STALL
+    stall = shares_of(parts, None)[BottleneckKind.INPUT].estimate
+    return input_s.estimate > INPUT_OVER_COMPUTE * compute_s.estimate and stall >= LEAST_STALL
 
 
 def find_bottleneck(parts: StepParts | None, growth: Growth) -> Bottleneck:
@@ -49,7 +53,9 @@ def find_bottleneck(parts: StepParts | None, growth: Growth) -> Bottleneck:
     """
     shares = shares_of(parts, growth.time_model) if parts else {}
     mendable = _mendable(parts, shares) if parts else []
-    kind = max(mendable, key=lambda one: shares[one].estimate, default=None) or _limit(growth, shares)
+    uncertain = BottleneckKind.UNKNOWN if parts and not mendable and _seems_input_bound(parts) else None
+    costliest = max(mendable, key=lambda one: shares[one].estimate, default=None)
+    kind = costliest or uncertain or _limit(growth, shares)
     if kind in mendable:  # The fixed part of a step is then not dispatch alone.
         shares = {one: share for one, share in shares.items() if one is not BottleneckKind.DISPATCH}
     verdict, why, following = words(kind, parts, growth, shares)

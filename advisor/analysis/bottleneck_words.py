@@ -117,9 +117,17 @@ def _compute(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
 
 
 def _unknown(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
+    input_s, compute_s = parts.row.input_time_s, parts.row.compute_time_s
+    suspected = input_s and compute_s and input_s.estimate > compute_s.estimate
+    if suspected or not growth.still_grew:
+        return (
+            f"What limits training {where} is not known: its times vary too much, or were not taken apart.",
+            _rates(parts) if parts.row.compute_time_s else _model(growth),
+            ["Measure for longer (--seconds), or while the machine does nothing else."],
+        )
     return (
         f"Nothing that limits training was seen up to {where.removeprefix('at ')}.",
-        f"Throughput still grew there. {_model(growth)}".strip() if growth.still_grew else _model(growth),
+        f"Throughput still grew there. {_model(growth)}",
         ["Measure larger batch sizes: leave out --max, or name some with --batch-sizes."],
     )
 

@@ -1,5 +1,6 @@
 """Why a session failed: exceptions, exit statuses and signals turned into errors, by table."""
 
+import re
 import signal
 import traceback
 
@@ -13,6 +14,7 @@ _SUSPECT_UNDER_A_LIMIT = {
     signal.SIGBUS: "a library that is refused memory often dies so",
 }
 
+_LOGGED = re.compile(r"[IWE]\d{4} \d\d:|WARNING: All log messages|To enable the following instructions")
 _HEADLINE_CHARACTERS = 300
 _TRACEBACK_CHARACTERS = 4000
 _SHELL_SIGNAL_BASE = 128
@@ -55,7 +57,7 @@ def fault_of_death(
 
 def _last_words(output: str) -> str:
     """Return the line of ``output`` that tells most of a death, in a sentence."""
-    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    lines = [line.strip() for line in output.splitlines() if line.strip() and not _LOGGED.match(line)]
     fatal = [line for line in lines if line.startswith("Fatal Python error")]
     if not lines:
         return "It said nothing; run the workload's file by itself to see more."

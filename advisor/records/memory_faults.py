@@ -9,6 +9,7 @@ MEMORY_TEXTS: tuple[str, ...] = (
     "Out of memory",
     "OpenBLAS error: Memory allocation still failed",
     "pthread_create() failed",
+    "pthread_create failed",
     # TensorFlow, XLA and JAX
     "ResourceExhaustedError",
     "RESOURCE_EXHAUSTED",

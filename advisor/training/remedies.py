@@ -112,8 +112,8 @@ class Candidates:
         size, free = self.before.examples * self.before.example_bytes, psutil.virtual_memory().available
         if size > _MEMORY_SHARE * free:
             yield (
-                f"A cache could not be tried: the examples take {_bytes(size)}, more than a quarter of the free "
-                f"memory ({_bytes(free)})."
+                f"A cache could not be tried: the examples take {_bytes(size)}, more than a quarter of the "
+                f"free memory ({_bytes(free)})."
             )
             return
         caveat = f"It holds {_bytes(size)}, and repeats random augmentation that comes before it."
@@ -123,7 +123,8 @@ class Candidates:
         name = f"{count} producer{'s' if count > 1 else ''}"
         whole = next((part for part in parts_of(self.pipeline.dataset) if _is_undivided(part)), None)
         if whole is not None:
-            return f"{name} could not be tried: a tf.data service cannot divide the elements of {name_of(whole)}."
+            divided = name_of(whole)
+            return f"{name} could not be tried: a tf.data service cannot divide the elements of {divided}."
         how = (
             f"Start {count} workers of a tf.data service, and end the train dataset with "
             ".apply(tf.data.experimental.service.distribute("

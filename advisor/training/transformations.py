@@ -117,7 +117,9 @@ def name_of_function(function: Any) -> str:
     code = getattr(function, "__code__", getattr(type(function).__call__, "__code__", None))
     if code is None or _is_of_library(function):
         return str(name)
-    return f"{name} ({Path(code.co_filename).name}:{code.co_firstlineno})"
+    is_file = not code.co_filename.startswith("<")
+    place = f"{Path(code.co_filename).name}:" if is_file else "line "
+    return f"{name} ({place}{code.co_firstlineno})"
 
 
 def copied(dataset: Dataset, inputs: Sequence[Dataset]) -> Dataset:

@@ -9,11 +9,12 @@ from advisor.records.requests import MeasureRequest
 from advisor.records.session import BlockTiming, MemoryUse, StepPart
 from advisor.workflows.ports import TrainingSession
 
-BLOCKS_PER_SECOND = 20
-"""Blocks that a second is cut into: enough to see drift, few enough that synchronization costs nothing."""
+BLOCKS = 20
+"""Blocks that the time is cut into: enough to see drift, few enough that synchronization costs nothing."""
+LONGEST_BLOCK_S = 0.05
 LEAST_BLOCKS = 4
 PATIENCE = 3
-"""Two blocks do where steps are so long that this many times the time asked for is used up."""
+"""One block does where steps are so long that this many times the time asked for is used up."""
 PARTS_SHARE = 0.5
 """Parts of a step are timed for this share of the time that whole steps are."""
 SEED = 0
@@ -54,31 +55,36 @@ def time_parts(session: TrainingSession, row: BatchMeasurement, request: Measure
 
 def is_timed(row: BatchMeasurement, request: MeasureRequest) -> bool:
     """Return whether more blocks than ``row`` has are not asked for."""
-    blocks = (*row.warm_up_blocks, *row.blocks)
+    blocks = (*row.warm_up_blocks, *row.blocks)[1:]
     return _is_over(blocks, request.seconds) or _is_settled(blocks, request.precision)
 
 
 def _time(
     run: RunBlock, seconds: float, precision: float
 ) -> tuple[tuple[BlockTiming, ...], tuple[BlockTiming, ...]]:
-    """Return the blocks of a warm-up, and those that count."""
-    blocks = [run(1)]
+    """Return the blocks of a warm-up, and those that count.
+
+    The first step alone never counts: some libraries prepare themselves in it.
+    """
+    first = run(1)
+    blocks: list[BlockTiming] = []
     while not (_is_over(blocks, seconds) or _is_settled(blocks, precision)):
-        blocks.append(run(_steps_per_block(blocks[-1])))
-    return split_warm_up(blocks)
+        blocks.append(run(_steps_per_block(blocks[-1] if blocks else first, seconds)))
+    warm_up, steady = split_warm_up(blocks)
+    return (first, *warm_up), steady
 
 
 def _is_over(blocks: Sequence[BlockTiming], seconds: float) -> bool:
     timed_s = sum(block.seconds for block in blocks)
     enough = LEAST_BLOCKS if timed_s < PATIENCE * seconds else 1
-    return timed_s >= seconds and len(blocks) > enough
+    return timed_s >= seconds and len(blocks) >= enough
 
 
 def _is_settled(blocks: Sequence[BlockTiming], precision: float) -> bool:
-    return len(blocks) >= BLOCKS_PER_SECOND // 2 and precise_enough(blocks, precision)
+    return len(blocks) >= BLOCKS // 2 and precise_enough(blocks, precision)
 
 
-def _steps_per_block(last: BlockTiming) -> int:
+def _steps_per_block(last: BlockTiming, seconds: float) -> int:
     """Return how many steps fill a block, growing at most tenfold on what the last block showed."""
-    wanted = last.steps / (BLOCKS_PER_SECOND * max(last.seconds, 1e-9))
+    wanted = last.steps * min(seconds / BLOCKS, LONGEST_BLOCK_S) / max(last.seconds, 1e-9)
     return max(1, min(round(wanted), 10 * last.steps))

@@ -130,3 +130,8 @@ def test_errors_arrive_as_themselves(kind: type[AdvisorError], message: str, det
     assert type(arrived) is kind
     assert str(arrived) == message
     assert not isinstance(arrived, SessionError) or arrived.detail == detail
+
+
+def test_what_a_library_logs_are_no_last_words() -> None:
+    logged = "the disk is full\nE0000 00:00:1796090108.090639 9081 cuda_platform.cc:52] failed call to cuInit"
+    assert fault_of_death("train", 3, logged, None).message.endswith("Its last words: the disk is full")
