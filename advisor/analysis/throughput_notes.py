@@ -40,7 +40,8 @@ def notes(
         yield f"Throughput fell from the next smaller batch size at {_listed(fallen)}."
     for row in table:
         if row.outcome in (MeasurementOutcome.FAILED, MeasurementOutcome.TIMEOUT):
-            yield f"Batch size {row.batch_size:,} failed, which is no limit of memory: {row.detail}"
+            why = row.detail.partition("\n")[0]
+            yield f"Batch size {row.batch_size:,} failed, which is no limit of memory: {why}"
     uncertain = [row.batch_size for row in ran if _is_uncertain(row)]
     if uncertain:
         yield (

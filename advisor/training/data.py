@@ -137,8 +137,9 @@ class DatasetSplit:
 def batched(dataset: tf.data.Dataset, batch_size: int, drop_remainder: bool = False) -> tf.data.Dataset:
     """Return batches of ``batch_size`` examples; those that differ in length are padded with zeros."""
     leaves = keras.tree.flatten(dataset.element_spec)
-    ragged = any(isinstance(leaf, tf.TensorSpec) and not leaf.shape.is_fully_defined() for leaf in leaves)
-    make = dataset.padded_batch if ragged else dataset.batch
+    can_pad = all(isinstance(leaf, tf.TensorSpec) and leaf.shape.rank is not None for leaf in leaves)
+    differ = can_pad and not all(leaf.shape.is_fully_defined() for leaf in leaves)
+    make = dataset.padded_batch if differ else dataset.batch
     return make(batch_size, drop_remainder=drop_remainder)
 
 
