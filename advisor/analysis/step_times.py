@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,8 +16,9 @@ from advisor.analysis.statistics import (
 from advisor.records.intervals import Interval
 from advisor.records.session import BlockTiming
 
-DRIFT = 0.02
+DRIFT = 0.03
 """Relative half-width that no number of blocks narrows: a shared machine drifts by this much."""
+LEAST_STEPS_OF_A_BLOCK = 10
 LEAST_STEADY_BLOCKS = 5
 """With fewer blocks left, warm-up cannot be told from noise."""
 
@@ -47,6 +49,22 @@ def split_warm_up(
     return tuple(blocks[:cut]), tuple(blocks[cut:])
 
 
+def steady_blocks(
+    blocks: Sequence[BlockTiming],
+) -> tuple[tuple[BlockTiming, ...], tuple[BlockTiming, ...]]:
+    """Return the warm-up and the blocks that count, of all blocks in their order.
+
+    The very first block never counts, where there are more: some libraries prepare themselves in it. Nor do
+    single steps before blocks of several: they are there for the cost of a call.
+    """
+    first, rest = tuple(blocks[:1]), tuple(blocks[1:])
+    if not rest:
+        return (), first
+    several = next((place for place, block in enumerate(rest) if block.steps > 1), 0)
+    warm_up, steady = split_warm_up(rest[several:])
+    return (*first, *rest[:several], *warm_up), steady
+
+
 def time_per_step(blocks: Sequence[BlockTiming], level: float = 0.95) -> Interval:
     """Return the mean time per step (s) of at least one steady block.
 
@@ -59,15 +77,36 @@ def time_per_step(blocks: Sequence[BlockTiming], level: float = 0.95) -> Interva
 
 
 def precise_enough(blocks: Sequence[BlockTiming], precision: float) -> bool:
-    """Return whether more blocks are not needed for a relative half-width of ``precision``.
+    """Return whether the relative half-width of the interval is at most ``precision``.
 
-    Only the sampling error counts, which more blocks narrow; drift stays. A warm-up as long as can be
-    told from so few blocks may not be over.
+    With drift in it: to stop whenever the blocks happen to agree would prefer times of calm. A warm-up as
+    long as can be told from so few blocks may not be over.
     """
     warm_up, steady = split_warm_up(blocks)
     if not steady or 0 < len(warm_up) == _furthest_cut(len(blocks)):
         return False
-    return _mean_and_sampling(steady, 0.95)[1] <= precision
+    return math.hypot(_mean_and_sampling(steady, 0.95)[1], DRIFT) <= precision
+
+
+def without_call_overhead(
+    blocks: Sequence[BlockTiming], warm_up: Sequence[BlockTiming]
+) -> tuple[BlockTiming, ...]:
+    """Return ``blocks`` less what each call of the compiled loop costs beside its steps.
+
+    A call that takes a single step, as some in ``warm_up`` do, takes that cost and one step. Where a block
+    has few steps the difference is lost in their noise, and nothing is taken off.
+    """
+    singles = [block.seconds for block in warm_up[1:] if block.steps == 1]
+    many = [block for block in blocks if block.steps >= LEAST_STEPS_OF_A_BLOCK]
+    if not singles or len(many) < len(blocks):
+        return tuple(blocks)
+    steps, seconds = sum(block.steps for block in many), sum(block.seconds for block in many)
+    single_s = float(np.median(singles))
+    step_s = (seconds - len(many) * single_s) / (steps - len(many))
+    overhead_s = max(0.0, single_s - max(step_s, 0.0))
+    return tuple(
+        replace(block, seconds=max(block.seconds - overhead_s, block.seconds / 2)) for block in blocks
+    )
 
 
 def _furthest_cut(number_of_blocks: int) -> int:

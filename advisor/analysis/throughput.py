@@ -8,7 +8,7 @@ from advisor.analysis.bottleneck import find_bottleneck, limit_above
 from advisor.analysis.bottleneck_words import Growth
 from advisor.analysis.memory_growth import is_near_limit
 from advisor.analysis.step_parts import StepParts
-from advisor.analysis.step_times import split_warm_up, time_per_step
+from advisor.analysis.step_times import steady_blocks, time_per_step, without_call_overhead
 from advisor.analysis.throughput_notes import notes, notes_on_the_pipeline
 from advisor.analysis.time_model import fit_time_model
 from advisor.records.intervals import Interval
@@ -78,7 +78,7 @@ def step_parts(measured: BatchMeasurement) -> StepParts:
 def summarize_batch(measurement: BatchMeasurement) -> BatchThroughput:
     """Return the summary of one batch size; its doubling efficiency needs a neighbour and stays None."""
     ran = measurement.outcome is MeasurementOutcome.OK and bool(measurement.blocks)
-    time_s = time_per_step(measurement.blocks) if ran else None
+    time_s = _steady_time((*measurement.warm_up_blocks, *measurement.blocks)) if ran else None
     return BatchThroughput(
         batch_size=measurement.batch_size,
         outcome=measurement.outcome,
@@ -121,11 +121,13 @@ def gain_per_doubling(smaller: BatchThroughput, larger: BatchThroughput) -> floa
 
 
 def _steady_time(blocks: Sequence[BlockTiming]) -> Interval | None:
-    return time_per_step(split_warm_up(blocks)[1]) if blocks else None
+    """Return the time per step of all blocks in their order, the first of which are warm-up."""
+    warm_up, steady = steady_blocks(blocks)
+    return time_per_step(without_call_overhead(steady, warm_up)) if steady else None
 
 
 def _host_s(blocks: Sequence[BlockTiming]) -> float | None:
-    steady = split_warm_up(blocks)[1]
+    _, steady = steady_blocks(blocks)
     steps = sum(block.steps for block in steady)
     return sum(block.host_seconds for block in steady) / steps if steps else None
 

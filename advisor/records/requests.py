@@ -56,7 +56,7 @@ class MeasureRequest:
     """
 
     batch_sizes: BatchSizes = field(default_factory=BatchSizes)
-    seconds: float = 1.0
+    seconds: float = 0.8
     precision: float = 0.02
     refine: bool = False
     probe_longest: bool = False

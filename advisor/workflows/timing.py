@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from advisor.analysis.step_times import precise_enough, split_warm_up
+from advisor.analysis.step_times import precise_enough, steady_blocks
 from advisor.records.measurement import BatchMeasurement, MeasurementOutcome
 from advisor.records.requests import MeasureRequest
 from advisor.records.session import BlockTiming, MemoryUse, StepPart
@@ -13,6 +13,8 @@ BLOCKS = 20
 """Blocks that the time is cut into: enough to see drift, few enough that synchronization costs nothing."""
 LONGEST_BLOCK_S = 0.05
 LEAST_BLOCKS = 4
+SINGLE_STEPS = 6
+"""Calls of a single step, which tell what a call costs."""
 PATIENCE = 3
 """One block does where steps are so long that this many times the time asked for is used up."""
 PARTS_SHARE = 0.5
@@ -30,7 +32,7 @@ def time_batch_size(session: TrainingSession, batch_size: int, request: MeasureR
         session.train_part(StepPart.LONGEST, 1)
         probed = session.memory()
         session.reset(batch_size, {}, SEED)
-    warm_up, steady = _time(session.train, request.seconds, request.precision)
+    warm_up, steady = steady_blocks(_time(session.train, request.seconds, request.precision))
     return BatchMeasurement(
         batch_size,
         MeasurementOutcome.OK,
@@ -48,43 +50,35 @@ def time_parts(session: TrainingSession, row: BatchMeasurement, request: Measure
     seconds = PARTS_SHARE * request.seconds
 
     def blocks(part: StepPart) -> tuple[BlockTiming, ...]:
-        return _time(lambda steps: session.train_part(part, steps), seconds, request.precision)[1]
+        return _time(lambda steps: session.train_part(part, steps), seconds, request.precision)
 
     return replace(row, compute_blocks=blocks(StepPart.COMPUTE), input_blocks=blocks(StepPart.INPUT))
 
 
 def is_timed(row: BatchMeasurement, request: MeasureRequest) -> bool:
     """Return whether more blocks than ``row`` has are not asked for."""
-    blocks = (*row.warm_up_blocks, *row.blocks)[1:]
-    return _is_over(blocks, request.seconds) or _is_settled(blocks, request.precision)
+    return _is_enough((*row.warm_up_blocks, *row.blocks), request.seconds, request.precision)
 
 
-def _time(
-    run: RunBlock, seconds: float, precision: float
-) -> tuple[tuple[BlockTiming, ...], tuple[BlockTiming, ...]]:
-    """Return the blocks of a warm-up, and those that count.
-
-    The first step alone never counts: some libraries prepare themselves in it.
-    """
-    first = run(1)
-    blocks: list[BlockTiming] = []
-    while not (_is_over(blocks, seconds) or _is_settled(blocks, precision)):
-        blocks.append(run(_steps_per_block(blocks[-1] if blocks else first, seconds)))
-    warm_up, steady = split_warm_up(blocks)
-    return (first, *warm_up), steady
+def _time(run: RunBlock, seconds: float, precision: float) -> tuple[BlockTiming, ...]:
+    """Return all blocks in their order: single steps first, unless they take long, then ever longer ones."""
+    blocks = [run(1)]
+    while not _is_enough(blocks, seconds, precision):
+        blocks.append(run(_steps_of_next(blocks, seconds)))
+    return tuple(blocks)
 
 
-def _is_over(blocks: Sequence[BlockTiming], seconds: float) -> bool:
-    timed_s = sum(block.seconds for block in blocks)
+def _is_enough(blocks: Sequence[BlockTiming], seconds: float, precision: float) -> bool:
+    counted = blocks[1:]
+    timed_s = sum(block.seconds for block in counted)
     enough = LEAST_BLOCKS if timed_s < PATIENCE * seconds else 1
-    return timed_s >= seconds and len(blocks) >= enough
+    is_over = timed_s >= seconds and len(counted) >= enough
+    return is_over or (len(counted) >= BLOCKS // 2 and precise_enough(counted, precision))
 
 
-def _is_settled(blocks: Sequence[BlockTiming], precision: float) -> bool:
-    return len(blocks) >= BLOCKS // 2 and precise_enough(blocks, precision)
-
-
-def _steps_per_block(last: BlockTiming, seconds: float) -> int:
+def _steps_of_next(blocks: Sequence[BlockTiming], seconds: float) -> int:
     """Return how many steps fill a block, growing at most tenfold on what the last block showed."""
-    wanted = last.steps * min(seconds / BLOCKS, LONGEST_BLOCK_S) / max(last.seconds, 1e-9)
-    return max(1, min(round(wanted), 10 * last.steps))
+    last, block_s = blocks[-1], min(seconds / BLOCKS, LONGEST_BLOCK_S)
+    if len(blocks) < SINGLE_STEPS and sum(block.seconds for block in blocks[1:]) < block_s:
+        return 1
+    return max(1, min(round(last.steps * block_s / max(last.seconds, 1e-9)), 10 * last.steps))

@@ -220,10 +220,11 @@ def test_the_warm_up_of_a_part_does_not_count() -> None:
 
 def test_a_slow_pipeline_whose_times_vary_too_much_is_neither_blamed_nor_cleared() -> None:
     random = np.random.default_rng(3)
-    varying = tuple(BlockTiming(1, seconds, 1.0) for seconds in 1e-3 * np.exp(random.normal(0, 1, 6)))
-    step = step_parts(
-        replace(measurement(64, 2e-3), blocks=varying, compute_blocks=blocks(8e-4), input_blocks=blocks(2e-3))
-    )
+    times = 1e-3 * np.exp(random.normal(0, 1, 7))
+    varying = tuple(BlockTiming(1, seconds, 1.0) for seconds in times)
+    compute_s, input_s = (float(share * times[1:].mean()) for share in (0.5, 1.0))
+    parts_timed = {"compute_blocks": blocks(compute_s), "input_blocks": blocks(input_s)}
+    step = step_parts(replace(measurement(64, 2e-3), blocks=varying, **parts_timed))
     for growth in (SATURATED, Growth(still_grew=True)):
         found = find_bottleneck(step, growth)
         assert found.kind is BottleneckKind.UNKNOWN

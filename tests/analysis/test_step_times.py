@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.analysis.step_times import DRIFT, precise_enough, split_warm_up, time_per_step
+from advisor.analysis.step_times import (
+    DRIFT,
+    precise_enough,
+    split_warm_up,
+    steady_blocks,
+    time_per_step,
+    without_call_overhead,
+)
 from advisor.records.session import BlockTiming
 from tests.analysis.evidence import blocks
 
@@ -69,7 +76,8 @@ def test_the_mean_is_estimated_and_not_the_median() -> None:
 def test_drift_is_a_floor_that_more_blocks_do_not_narrow() -> None:
     found = time_per_step(blocks(2e-3, 1000))
     assert math.log(found.high / found.estimate) == pytest.approx(DRIFT)
-    assert precise_enough(blocks(2e-3, 1000), 0.001)
+    assert precise_enough(blocks(2e-3, 1000), 1.01 * DRIFT)
+    assert not precise_enough(blocks(2e-3, 1000), 0.99 * DRIFT)
 
 
 def test_one_block_says_nothing_about_its_own_spread() -> None:
@@ -119,4 +127,33 @@ def test_a_stall_in_the_middle_is_no_warm_up() -> None:
 def test_a_warm_up_that_may_not_be_over_is_not_precise_enough() -> None:
     falling = [BlockTiming(10, 10 * TRUE_S * (1 + math.exp(-index / 4)), 1.0) for index in range(12)]
     assert not precise_enough(falling, 1.0)
-    assert precise_enough(falling + list(blocks(TRUE_S, 40)), 0.02)
+    assert precise_enough(falling + list(blocks(TRUE_S, 40)), 0.05)
+
+
+def test_what_a_call_costs_is_no_part_of_a_step() -> None:
+    random, overhead_s = np.random.default_rng(5), 1.5e-3
+    found = []
+    for _ in range(100):
+        singles = [overhead_s + TRUE_S * random.lognormal(0, 0.2) for _ in range(6)]
+        series = [BlockTiming(1, seconds, 1.0) for seconds in (0.1, *singles)]
+        series += [
+            BlockTiming(50, overhead_s + 50 * TRUE_S * random.lognormal(0, 0.03), 1.0) for _ in range(15)
+        ]
+        warm_up, steady = steady_blocks(series)
+        assert tuple(series) == (*warm_up, *steady) and all(block.steps == 50 for block in steady)
+        found.append(time_per_step(without_call_overhead(steady, warm_up)).estimate)
+    assert np.mean(found) == pytest.approx(TRUE_S, rel=0.005)
+    assert np.std(found) < 0.015 * TRUE_S
+
+
+def test_blocks_of_few_steps_are_left_as_they_are() -> None:
+    slow = tuple(BlockTiming(3, 3 * TRUE_S, 1.0) for _ in range(8))
+    assert without_call_overhead(slow, (BlockTiming(1, 0.1, 1.0), BlockTiming(1, 2 * TRUE_S, 1.0))) == slow
+    assert without_call_overhead(blocks(TRUE_S), ()) == blocks(TRUE_S)
+
+
+def test_of_steps_timed_one_by_one_only_the_first_is_set_aside() -> None:
+    series = tuple(BlockTiming(1, seconds, 1.0) for seconds in (9.0, 1.0, 1.0, 1.0))
+    assert steady_blocks(series) == (series[:1], series[1:])
+    assert steady_blocks(series[:1]) == ((), series[:1])
+    assert steady_blocks(()) == ((), ())

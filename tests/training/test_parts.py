@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from advisor import Workload
-from advisor.errors import SessionError
+from advisor.errors import OutOfMemoryError, SessionError
 from advisor.records.requests import SessionOptions
 from advisor.records.session import StepPart
 from tests.training.zoo import BY_NAME
@@ -51,6 +51,30 @@ class Calling(keras.Model):
 
         output = self.dense(x)
         return output + 0.0 * tf.ensure_shape(tf.numpy_function(slow, [tf.zeros(())], tf.float32), ())
+
+
+@tf.custom_gradient
+def greedy_backwards(x):
+    def gradient(upstream):
+        def allocate(value):
+            if len(value) > 8:
+                raise MemoryError("no room for the gradients")
+            return value
+
+        return tf.ensure_shape(tf.numpy_function(allocate, [upstream], tf.float32), upstream.shape)
+
+    return tf.identity(x), gradient
+
+
+class Greedy(keras.Model):
+    """Finds no memory for a batch above 8, and that only in the backward pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.dense = keras.layers.Dense(1)
+
+    def call(self, x):
+        return greedy_backwards(self.dense(x))
 
 
 def losses(session, steps=4):
@@ -165,6 +189,16 @@ def test_options_change_the_time_and_not_the_training(name, options, open_worklo
     assert now.configuration == replace(
         was.configuration, xla=options.xla, steps_per_call=options.steps_per_call
     )
+
+
+def test_memory_that_runs_out_in_the_backward_pass_alone_is_noticed(open_workload):
+    session = open_workload(replace(BY_NAME["lazy"], name="greedy", build_model=lambda hp: Greedy()))
+    session.reset(16, {}, 0)
+    assert np.isfinite(session.evaluate("validation").metrics["loss"])
+    with pytest.raises(OutOfMemoryError, match="no room for the gradients"):
+        session.train(1)
+    session.reset(8, {}, 0)
+    assert np.isfinite(session.train(2).training_loss)
 
 
 def test_no_steps_of_a_part_are_refused(open_workload):

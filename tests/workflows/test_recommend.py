@@ -135,7 +135,7 @@ def test_a_session_that_fails_costs_one_trial() -> None:
     failed: list[int] = []
 
     def before(batch_size: int, number: int) -> None:
-        if number > 100 and not failed:
+        if number > 300 and not failed:
             failed.append(batch_size)
             raise SessionError("the process died", "exit status -11")
 
@@ -151,7 +151,7 @@ def test_a_session_that_fails_costs_one_trial() -> None:
 
 def test_training_that_always_fails_is_told_and_not_tried_for_ever() -> None:
     def before(_batch_size: int, number: int) -> None:
-        if number > 100:
+        if number > 300:
             raise SessionError("the process died")
 
     with pytest.raises(SessionError, match=r"failed twice.*the process died"):

@@ -5,16 +5,17 @@ import numpy as np
 import pytest
 
 from advisor.errors import SessionError, StorageError, WorkloadError
-from advisor.records.requests import BatchSizes, RecommendRequest, TuneRequest
+from advisor.records.requests import BatchSizes, MeasureRequest, RecommendRequest, TuneRequest
 from advisor.records.search_space import Categorical, Float
 from advisor.records.trials import TrialState
 from advisor.storage.store import open_store
 from advisor.training.quadratic_session import QuadraticSessions, QuadraticSettings
 from advisor.tuning.board import open_board
+from advisor.workflows.measure import measure
 from advisor.workflows.report import report
 from advisor.workflows.tune import looks, tune
 from tests.fakes.memory_board import MemoryBoard
-from tests.workflows.conftest import WatchedSessions, recommend, tools_for
+from tests.workflows.conftest import WatchedSessions, recommend, said, tools_for
 
 SETTINGS = QuadraticSettings(momentum=0.5)
 REQUEST = TuneRequest(64, trials=12, max_train_steps=400)
@@ -53,6 +54,17 @@ def test_a_study_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert [(trial.plan, trial.curve) for trial in later[:5]] == [
         (trial.plan, trial.curve) for trial in first
     ]
+
+
+def test_a_stale_measurement_is_named_by_tune_and_by_the_report(tmp_path: Path) -> None:
+    tools = tools_for(QuadraticSessions(SETTINGS))
+    measure(tools, MeasureRequest(BatchSizes(listed=(8,))))
+    tune(tools, replace(REQUEST, trials=1), tmp_path)
+    assert not any("is stale" in message for message in said(tools))
+    slower = replace(tools, sessions=QuadraticSessions(replace(SETTINGS, fixed_s=2e-3)))
+    tune(slower, replace(REQUEST, trials=1), tmp_path)
+    assert any("is stale (configuration changed)" in message for message in said(slower))
+    assert any("is stale (configuration changed)" in note for note in report(tools.store, None).notes)
 
 
 def test_an_interrupted_trial_ends_on_the_board_and_in_the_store(tmp_path: Path) -> None:
