@@ -119,7 +119,7 @@ FAULTS = {
     "too many parts": (faulty({"train": as_dataset(X, Y, Y, Y)}), "has 4 parts; give .x, y."),
     "ragged": (
         faulty({"train": partial(variable_length)}),
-        "Reading the train dataset failed.*different shapes",
+        "Evaluating the model of faulty.*to have value 4, but received input with shape .2, 5.",
     ),
     "no dataset": (faulty({"train": lambda context: 3}), "train split is of type int"),
     "other width": (
