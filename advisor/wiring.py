@@ -4,10 +4,11 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.errors import WorkloadError
+from advisor.errors import SpecError, WorkloadError
 from advisor.records.measurement import Throughput
 from advisor.records.recommendation import Advice, Prices, SpendingPlan
 from advisor.records.report import Report
@@ -35,6 +36,9 @@ DEFAULT_STUDY_FILE = "advisor.toml"
 BUNDLED_WORKLOAD = "advisor.training.digits:workload"
 SESSION_ENTRY = "advisor.training.keras_session:open_session"
 
+LONGEST_TIMEOUT_S = 1_000_000
+"""Systems count what they wait in milliseconds, in a number of 32 bits."""
+
 RETUNABLE = ("learning_rate", "momentum", "beta_1", "weight_decay")
 
 WorkloadArgument = str | Path | Workload | None
@@ -57,7 +61,7 @@ def measure(
     progress: "Progress | None" = None,
     memory_limit: str | int | None = None,
     timeout_s: float | None = None,
-    compare: Sequence[str] = (),
+    compare: str | Sequence[str] = (),
     xla: bool = False,
     mixed_precision: bool = False,
     **choices: Any,
@@ -65,25 +69,30 @@ def measure(
     """Measure time per step and throughput at each batch size, and what limits it.
 
     ``workload`` is a :class:`Workload`, ``file.py[:name]``, ``package.module:name`` or a study file.
-    ``memory_limit`` bounds the training process, in bytes or as text such as ``8GiB``; a call that it does
-    not answer within ``timeout_s`` is a hang. ``compare`` names options to measure side by side: ``xla``,
-    ``mixed_precision``, ``steps_per_call=N``. ``choices`` are fields of
-    :class:`~advisor.records.requests.MeasureRequest`.
+    ``memory_limit`` bounds each training process, in bytes or as text such as ``8GiB``; all that are open
+    at once together never get more than is available. A call that is not answered within ``timeout_s``
+    (seconds) is a hang. ``compare`` names options to measure side by side: ``xla``, ``mixed_precision``,
+    ``steps_per_call=N``; one that is on already is left out instead. ``choices`` are fields of
+    :class:`~advisor.records.requests.MeasureRequest`. Raises :class:`~advisor.errors.SpecError` where one of
+    these cannot be.
     """
+    from advisor.execution.memory import equal_share_bytes
     from advisor.specs.byte_size import parse_bytes
-    from advisor.specs.variants import parse_variant
+    from advisor.specs.variants import parse_variants
     from advisor.workflows.measure import measure as run
 
     options = SessionOptions(xla=xla, mixed_precision=mixed_precision)
-    limit = parse_bytes(memory_limit) if isinstance(memory_limit, str) else memory_limit
+    variants = parse_variants(compare, options)
+    limits = {
+        "memory_limit_bytes": None if memory_limit is None else parse_bytes(memory_limit),
+        "memory_share_bytes": equal_share_bytes(1 + len(variants)) if variants else None,
+        **({} if timeout_s is None else {"call_timeout_s": _checked_timeout(timeout_s)}),
+    }
     question = ask(workload)
-
-    def sessions(options: SessionOptions) -> "SessionFactory":
-        return _sessions(question, options, limit, timeout_s)
-
     request = MeasureRequest(**_joined(_from_study_file(question, ("batch_sizes",)), choices))
-    variants = {name: sessions(parse_variant(name, options)) for name in compare}
-    return run(_tools(question, storage, progress, sessions(options)), request, variants)
+    tools = _tools(question, storage, progress, _sessions(question, options, **limits))
+    others = {name: _sessions(question, changed, **limits) for name, changed in variants.items()}
+    return run(tools, request, others)
 
 
 def recommend(
@@ -246,18 +255,18 @@ def _tools(
     return Tools(sessions, open_store(storage), open_board(storage), progress, LoadWatch())
 
 
-def _sessions(
-    question: Question,
-    options: SessionOptions,
-    memory_limit_bytes: int | None = None,
-    timeout_s: float | None = None,
-) -> "SessionFactory":
-    from advisor.execution.local import CALL_TIMEOUT_S, LocalSessions
+def _sessions(question: Question, options: SessionOptions, **limits: Any) -> "SessionFactory":
+    from advisor.execution.local import LocalSessions
 
-    reference = replace(question.reference, options=options)
-    return LocalSessions(
-        SESSION_ENTRY, reference, memory_limit_bytes, call_timeout_s=timeout_s or CALL_TIMEOUT_S
-    )
+    return LocalSessions(SESSION_ENTRY, replace(question.reference, options=options), **limits)
+
+
+def _checked_timeout(seconds: float) -> float:
+    if not isinstance(seconds, Real) or isinstance(seconds, bool) or not 0 < seconds <= LONGEST_TIMEOUT_S:
+        raise SpecError(
+            f"Got a timeout of {seconds!r}; valid are seconds above 0, up to {LONGEST_TIMEOUT_S:,}."
+        )
+    return seconds
 
 
 def _recommend_request(question: Question, storage: str, choices: Mapping[str, Any]) -> RecommendRequest:

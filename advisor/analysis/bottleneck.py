@@ -11,6 +11,8 @@ INPUT_OVER_COMPUTE = 1.1
 """A pipeline that alone takes this many times as long as the computation alone limits the step."""
 LEAST_STALL = 0.05
 """A smaller part of a step spent waiting for data is not worth a change."""
+LARGE_STALL = 0.25
+"""So large a part is worth one also where the pipeline is the quicker: both want the same processors."""
 LEAST_SHARE = 0.1
 """A smaller part spent in Python functions, waiting for other workers, or starting operations is minor."""
 MOSTLY_FIXED = 0.5
@@ -25,9 +27,12 @@ _LIMITS = {
 
 
 def limit_above(table: Sequence[BatchThroughput], largest: int) -> BottleneckKind | None:
-    """Return what forbids a batch size above ``largest``: memory, data, or nothing that was seen."""
-    above = (row.outcome for row in table if row.batch_size > largest)
-    return next((_LIMITS[outcome] for outcome in above if outcome in _LIMITS), None)
+    """Return what forbids the next batch size of the ascending ``table`` above ``largest``.
+
+    Memory, data, or nothing that was seen: a size that failed for another reason says nothing of limits.
+    """
+    above = next((row.outcome for row in table if row.batch_size > largest), None)
+    return _LIMITS.get(above) if above else None
 
 
 def is_input_bound(parts: StepParts) -> bool:
@@ -41,7 +46,8 @@ def _seems_input_bound(parts: StepParts) -> bool:
     if input_s is None or compute_s is None:
         return False
     stall = shares_of(parts, None)[BottleneckKind.INPUT].estimate
-    return input_s.estimate > INPUT_OVER_COMPUTE * compute_s.estimate and stall >= LEAST_STALL
+    is_slower = input_s.estimate > INPUT_OVER_COMPUTE * compute_s.estimate
+    return stall >= (LEAST_STALL if is_slower else LARGE_STALL)
 
 
 def find_bottleneck(parts: StepParts | None, growth: Growth) -> Bottleneck:

@@ -1,6 +1,6 @@
 """A verdict in sentences: what it is, why, and what to do next."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from advisor.analysis.quantities import duration, number, percent
@@ -10,11 +10,16 @@ from advisor.records.intervals import Interval
 from advisor.records.measurement import TimeModel
 
 WORTHWHILE = 1.05
-"""A remedy that makes steps less than this many times as fast is not proposed."""
+"""A remedy that makes steps less than this many times as fast, or perhaps no faster, is not proposed."""
 MINOR_STAGE = 0.1
 """Stages below this share of the pipeline's time are not named."""
 
 Words = tuple[str, str, Sequence[str]]
+
+_FORBIDDEN: Mapping[BottleneckKind | None, str] = {
+    BottleneckKind.MEMORY: "A larger batch would cost hardly more time per step, but does not fit.",
+    BottleneckKind.DATA: "A larger batch would cost hardly more time per step, but the data cannot fill it.",
+}
 
 
 @dataclass(frozen=True)
@@ -45,8 +50,12 @@ def words(kind: BottleneckKind, parts: StepParts | None, growth: Growth, shares:
 
 
 def _input(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
+    input_s, compute_s = parts.row.input_time_s, parts.row.compute_time_s
     verdict = f"The input pipeline limits training: {where} a step waits for data {share} of its time."
-    return verdict, _rates(parts), tuple(pipeline_sentences(parts.diagnosis))
+    why = _rates(parts)
+    if input_s and compute_s and input_s.estimate <= compute_s.estimate:
+        why += " The two take the processors from one another."
+    return verdict, why, tuple(pipeline_sentences(parts.diagnosis))
 
 
 def _host(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
@@ -74,10 +83,10 @@ def _synchronization(parts: StepParts, growth: Growth, share: str, where: str) -
 
 def _dispatch(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
     return (
-        f"Starting operations limits training: {where} {share} of a step does not depend on the batch size.",
-        _model(growth),
+        f"Work that does not grow with the batch limits training: {where} it takes {share} of a step.",
+        f"{_model(growth)} Such work is starting operations (dispatch) and updating the weights.",
         [
-            "A larger batch costs hardly more time per step.",
+            _FORBIDDEN.get(growth.limit_above, "A larger batch costs hardly more time per step."),
             "`advisor measure --compare xla` tries whether fusing operations helps.",
         ],
     )
@@ -160,13 +169,18 @@ def pipeline_sentences(diagnosis: InputDiagnosis | None) -> Iterator[str]:
     slow = _slow_stages(diagnosis)
     if slow:
         yield f"Its time goes to {slow}."
-    helpful = [remedy for remedy in diagnosis.remedies if remedy.speedup >= WORTHWHILE]
+    helpful = [remedy for remedy in diagnosis.remedies if _is_worthwhile(remedy)]
     for remedy in sorted(helpful, key=lambda remedy: remedy.step_after_s):
         yield _tried(remedy)
     useless = [remedy.name for remedy in diagnosis.remedies if remedy not in helpful]
     if useless:
-        yield f"Tried without a gain: {', '.join(useless)}."
+        yield f"Tried without a clear gain: {', '.join(useless)}."
     yield from diagnosis.notes
+
+
+def _is_worthwhile(remedy: Remedy) -> bool:
+    is_sure = remedy.speedup_low is None or remedy.speedup_low > 1.0
+    return remedy.speedup >= WORTHWHILE and is_sure
 
 
 def _slow_stages(diagnosis: InputDiagnosis) -> str:

@@ -8,17 +8,25 @@ NEAR_LIMIT = 0.9
 """A batch size that took a larger share of its limit than this ran near it."""
 
 
+FURTHEST = 4
+"""No batch size more than this many times the largest known is foretold."""
+LEAST_GROWTH = 1.1
+"""Memory that grew by less from one size to the next has not shown how it grows."""
+
+
 def predicted_bytes(sizes: Sequence[tuple[int, int]], batch_size: int) -> int | None:
-    """Return the memory (bytes) that ``batch_size`` will need; None with fewer than two sizes known.
+    """Return the memory (bytes) that ``batch_size`` will need; None where that cannot be foretold.
 
     ``sizes`` are batch sizes with the bytes that each took, ascending. Activations take memory in proportion
-    to the batch size, so that the line through the two largest sizes goes on; it never falls.
+    to the batch size, so that the line through the two largest sizes goes on: for a growth beyond noise, and
+    not far.
     """
     if len(sizes) < 2:
         return None
     (smaller, less), (larger, more) = sizes[-2:]
-    slope = max(0.0, (more - less) / (larger - smaller))
-    return max(more, less) + round(slope * max(0, batch_size - larger))
+    if more < LEAST_GROWTH * less or not larger <= batch_size <= FURTHEST * larger:
+        return None
+    return more + round((more - less) / (larger - smaller) * (batch_size - larger))
 
 
 def is_near_limit(use: MemoryUse) -> bool:

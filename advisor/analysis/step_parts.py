@@ -10,13 +10,17 @@ from advisor.records.measurement import BatchThroughput, TimeModel
 
 Shares = Mapping[BottleneckKind, Interval]
 
+GOOD_FIT = 0.2
+"""A time model that is off by more (root mean square of the logarithm) tells no fixed part."""
+
 
 @dataclass(frozen=True)
 class StepParts:
     """One batch size that ran, with what was timed of it besides (s per step).
 
-    ``host_s`` was spent in Python functions that a step calls; ``workers_s`` are the times of each worker's
-    computation without the others, empty for a single worker.
+    ``time_s`` is of whole steps, timed as close to their parts as can be. ``host_s`` was spent in Python
+    functions that a step calls; ``workers_s`` are the times of each worker's computation without the
+    others, empty for a single worker.
     """
 
     row: BatchThroughput
@@ -30,8 +34,8 @@ def shares_of(parts: StepParts, time_model: TimeModel | None) -> Shares:
     """Return the share of a step that each part takes, where it is known; shares overlap.
 
     Input: 1 − computation alone over the whole step. Computation is the same ratio, at most 1. Dispatch:
-    the part of the time model that does not grow with the batch size. Synchronization: 1 − the mean of the
-    workers alone over their computation together.
+    the part of the time model that does not grow with the batch size, where the model fits to a residual
+    of ``GOOD_FIT``. Synchronization: 1 − the mean of the workers alone over their computation together.
     """
     return dict(_shares(parts, time_model))
 
@@ -48,7 +52,7 @@ def _shares(parts: StepParts, time_model: TimeModel | None) -> Iterator[tuple[Bo
         together_s = compute_s or parts.time_s
         alone_s = sum(parts.workers_s) / len(parts.workers_s)
         yield BottleneckKind.SYNCHRONIZATION, _rest_of(together_s.inverse(alone_s))
-    if time_model is not None:
+    if time_model is not None and time_model.residual_log_rms <= GOOD_FIT:
         yield BottleneckKind.DISPATCH, _between_0_and_1(parts.time_s.inverse(time_model.fixed_s))
 
 

@@ -8,7 +8,7 @@ from advisor.analysis.bottleneck import find_bottleneck, limit_above
 from advisor.analysis.bottleneck_words import Growth
 from advisor.analysis.memory_growth import is_near_limit
 from advisor.analysis.step_parts import StepParts
-from advisor.analysis.step_times import steady_blocks, time_per_step, without_call_overhead
+from advisor.analysis.step_times import VisitSpread, steady_blocks, time_per_step, visit_spread
 from advisor.analysis.throughput_notes import notes, notes_on_the_pipeline
 from advisor.analysis.time_model import fit_time_model
 from advisor.records.intervals import Interval
@@ -25,20 +25,26 @@ LEAST_GAIN = 0.05
 """Throughput that grows by less than this share per doubling of the batch size has stopped growing."""
 SIZES_WITHOUT_GAIN = 2
 """So many sizes in a row have to show no gain, since single dips happen."""
+APART = math.sqrt(2)
+"""Batch sizes closer than this factor say nothing about growth: noise is as large as what they gain."""
 
 
 def summarize(run: MeasurementRun) -> Throughput:
     """Return the table, the limits and the time model of a measured sweep."""
     in_order = sorted(run.measurements, key=lambda measurement: measurement.batch_size)
-    table = _with_doubling_efficiency([summarize_batch(measurement) for measurement in in_order])
+    spread = visit_spread(row.visits for row in in_order)
+    table = _with_doubling_efficiency([summarize_batch(measurement, spread) for measurement in in_order])
     ran = [row for row in table if row.time_per_step_s is not None]
     saturation, model = saturation_batch_size(ran), fit_time_model(ran)
     reference = reference_batch_size(table)
-    still_grew = saturation is None and _grew_last(ran)
-    limit = limit_above(table, ran[-1].batch_size) if ran else None
-    parts = next((step_parts(row) for row in in_order if row.batch_size == reference), None)
+    growth = Growth(
+        still_grew=saturation is None and _grew_last(apart(ran)),
+        limit_above=limit_above(table, ran[-1].batch_size) if ran else None,
+        time_model=model,
+    )
+    parts = next((step_parts(row, spread) for row in in_order if row.batch_size == reference), None)
     diagnosis = parts.diagnosis if parts else None
-    verdict = find_bottleneck(parts, Growth(still_grew, limit, model))
+    verdict = find_bottleneck(parts, growth)
     return Throughput(
         workload=run.workload,
         fingerprint=run.fingerprint.timing,
@@ -51,7 +57,7 @@ def summarize(run: MeasurementRun) -> Throughput:
         time_model=model,
         bottleneck=verdict,
         diagnosis=diagnosis,
-        notes=(*notes(run, table, saturation, still_grew), *notes_on_the_pipeline(diagnosis, verdict)),
+        notes=(*notes(run, table, saturation, growth), *notes_on_the_pipeline(diagnosis, verdict)),
     )
 
 
@@ -62,23 +68,26 @@ def reference_batch_size(table: Sequence[BatchThroughput]) -> int | None:
     return saturation_batch_size(ran) or (fastest.batch_size if fastest else None)
 
 
-def step_parts(measured: BatchMeasurement) -> StepParts:
-    """Return what was timed at a batch size, which ran."""
-    row = summarize_batch(measured)
+def step_parts(measured: BatchMeasurement, spread: VisitSpread | None = None) -> StepParts:
+    """Return what was timed at a batch size, which ran; as :func:`summarize_batch`."""
+    row = summarize_batch(measured, spread)
     assert row.time_per_step_s is not None
     return StepParts(
         row=row,
-        time_s=row.time_per_step_s,
+        time_s=_time_of_part(measured.together_blocks, spread) or row.time_per_step_s,
         host_s=_host_s(measured.compute_blocks),
-        workers_s=tuple(time_per_step(blocks).estimate for blocks in measured.worker_blocks),
+        workers_s=tuple(time_per_step([blocks]).estimate for blocks in measured.worker_blocks),
         diagnosis=measured.diagnosis,
     )
 
 
-def summarize_batch(measurement: BatchMeasurement) -> BatchThroughput:
-    """Return the summary of one batch size; its doubling efficiency needs a neighbour and stays None."""
-    ran = measurement.outcome is MeasurementOutcome.OK and bool(measurement.blocks)
-    time_s = _steady_time((*measurement.warm_up_blocks, *measurement.blocks)) if ran else None
+def summarize_batch(measurement: BatchMeasurement, spread: VisitSpread | None = None) -> BatchThroughput:
+    """Return the summary of one batch size; its doubling efficiency needs a neighbour and stays None.
+
+    ``spread`` is how much visits differ over the whole sweep, None where that does not matter.
+    """
+    ran = measurement.outcome is MeasurementOutcome.OK and bool(measurement.visits)
+    time_s = time_per_step(measurement.visits, spread) if ran else None
     return BatchThroughput(
         batch_size=measurement.batch_size,
         outcome=measurement.outcome,
@@ -87,10 +96,10 @@ def summarize_batch(measurement: BatchMeasurement) -> BatchThroughput:
         throughput_examples_per_s=time_s.inverse(measurement.batch_size) if time_s else None,
         compile_s=measurement.compile_s,
         peak_memory_bytes=measurement.memory.peak_bytes,
-        steps_timed=sum(block.steps for block in measurement.blocks),
+        steps_timed=sum(block.steps for visit in measurement.visits for block in steady_blocks(visit)[1]),
         doubling_efficiency=None,
-        compute_time_s=_steady_time(measurement.compute_blocks),
-        input_time_s=_steady_time(measurement.input_blocks),
+        compute_time_s=_time_of_part(measurement.compute_blocks, spread),
+        input_time_s=_time_of_part(measurement.input_blocks, spread),
         near_memory_limit=ran and is_near_limit(measurement.memory),
     )
 
@@ -98,13 +107,11 @@ def summarize_batch(measurement: BatchMeasurement) -> BatchThroughput:
 def saturation_batch_size(rows: Sequence[BatchThroughput]) -> int | None:
     """Return the batch size from which throughput no longer grows, or None where it still grew.
 
-    ``rows`` are in ascending order. It is the size after which ``SIZES_WITHOUT_GAIN`` sizes in a row gain
-    less than ``LEAST_GAIN`` per doubling over it.
+    ``rows`` are in ascending order. It is the size after which ``SIZES_WITHOUT_GAIN`` sizes in a row, all
+    of them ``APART``, gain less than ``LEAST_GAIN`` per doubling over it.
     """
     last_gain, without_gain = None, 0
-    for row in rows:
-        if row.throughput_examples_per_s is None:
-            continue
+    for row in apart([row for row in rows if row.throughput_examples_per_s is not None]):
         if last_gain is None or gain_per_doubling(last_gain, row) >= LEAST_GAIN:
             last_gain, without_gain = row, 0
         else:
@@ -114,16 +121,23 @@ def saturation_batch_size(rows: Sequence[BatchThroughput]) -> int | None:
     return None
 
 
+def apart(rows: Sequence[BatchThroughput]) -> Sequence[BatchThroughput]:
+    """Return the ascending ``rows`` that are larger than the one before by the factor ``APART`` at least."""
+    kept: list[BatchThroughput] = []
+    for row in rows:
+        if not kept or row.batch_size >= APART * kept[-1].batch_size:
+            kept.append(row)
+    return kept
+
+
 def gain_per_doubling(smaller: BatchThroughput, larger: BatchThroughput) -> float:
     """Return the relative growth of throughput for each doubling from one measured size to a larger."""
     ratio = _throughput(larger) / _throughput(smaller)
     return float(ratio ** (1 / math.log2(larger.batch_size / smaller.batch_size)) - 1)
 
 
-def _steady_time(blocks: Sequence[BlockTiming]) -> Interval | None:
-    """Return the time per step of all blocks in their order, the first of which are warm-up."""
-    warm_up, steady = steady_blocks(blocks)
-    return time_per_step(without_call_overhead(steady, warm_up)) if steady else None
+def _time_of_part(blocks: Sequence[BlockTiming], spread: VisitSpread | None) -> Interval | None:
+    return time_per_step([blocks], spread) if blocks else None
 
 
 def _host_s(blocks: Sequence[BlockTiming]) -> float | None:

@@ -1,9 +1,9 @@
 """What a measured sweep says beside its numbers, in plain sentences."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from advisor.analysis.bottleneck_words import pipeline_sentences
+from advisor.analysis.bottleneck_words import Growth, pipeline_sentences
 from advisor.analysis.memory_growth import NEAR_LIMIT
 from advisor.analysis.quantities import number, percent
 from advisor.analysis.statistics import spread_factor
@@ -17,24 +17,24 @@ UNCERTAIN = 1.25
 COMPETING_CPUS = 0.2
 """Other programs that keep more processors busy than this disturb a measurement."""
 
-_WHAT_THE_NEXT_EXCEEDS = {
-    MeasurementOutcome.OUT_OF_MEMORY: "the memory",
-    MeasurementOutcome.DATASET_LIMITED: "the training split",
+_WHAT_THE_NEXT_EXCEEDS: Mapping[BottleneckKind | None, str] = {
+    BottleneckKind.MEMORY: " (the next one exceeds the memory)",
+    BottleneckKind.DATA: " (the next one exceeds the training split)",
 }
 
 
 def notes(
-    run: MeasurementRun, table: Sequence[BatchThroughput], saturation: int | None, still_grew: bool
+    run: MeasurementRun, table: Sequence[BatchThroughput], saturation: int | None, growth: Growth
 ) -> Iterator[str]:
     """Yield what a reader should know of ``table`` (ascending), the summary of ``run``.
 
-    ``still_grew`` says whether the largest batch size that ran still gained throughput.
+    ``growth`` is what it says of batch sizes larger than those that ran.
     """
     ran = [row for row in table if row.throughput_examples_per_s is not None]
     if not ran:
         yield "No batch size ran."
     elif saturation is None:
-        yield _still_growing(table, ran[-1].batch_size, still_grew)
+        yield _still_growing(ran[-1].batch_size, growth)
     fallen = [high.batch_size for low, high in pairwise(ran) if _fell(low, high)]
     if fallen:
         yield f"Throughput fell from the next smaller batch size at {_listed(fallen)}."
@@ -45,13 +45,13 @@ def notes(
     uncertain = [row.batch_size for row in ran if _is_uncertain(row)]
     if uncertain:
         yield (
-            f"The time per step at batch size {_listed(uncertain)} is uncertain: measure it for longer, or "
-            "while the machine does nothing else."
+            f"The time per step at {_these(uncertain, ran)} is uncertain: measure it for longer, or while "
+            "the machine does nothing else."
         )
     near = [row.batch_size for row in ran if row.near_memory_limit]
     if near:
         yield f"Batch size {_listed(near)} ran with less than {percent(1 - NEAR_LIMIT)} of the memory free."
-    yield from _of_the_machine(run)
+    yield from _of_the_machine(run, ran)
 
 
 def notes_on_the_pipeline(diagnosis: InputDiagnosis | None, verdict: Bottleneck) -> Iterator[str]:
@@ -63,37 +63,42 @@ def notes_on_the_pipeline(diagnosis: InputDiagnosis | None, verdict: Bottleneck)
         yield from pipeline_sentences(diagnosis)
 
 
-def _of_the_machine(run: MeasurementRun) -> Iterator[str]:
+def _of_the_machine(run: MeasurementRun, ran: Sequence[BatchThroughput]) -> Iterator[str]:
     load = {row.batch_size: row.competing_cpus or 0.0 for row in run.measurements}
     disturbed = sorted(size for size, cpus in load.items() if cpus > COMPETING_CPUS)
     if disturbed:
         worst = number(float(max(load.values())))
         yield (
-            f"Other programs kept up to {worst} processors busy while batch size {_listed(disturbed)} was "
-            "measured: these times are longer than on a free machine."
+            f"Other programs kept up to {worst} processors busy while {_these(disturbed, ran)} was measured: "
+            "these times are longer than on a free machine."
         )
     on_the_gpu = sorted({name for row in run.measurements for name in row.gpu_processes})
     if on_the_gpu:
         yield f"Other programs used the GPU meanwhile: {', '.join(on_the_gpu)}."
 
 
-def _still_growing(table: Sequence[BatchThroughput], largest: int, still_grew: bool) -> str:
+def _still_growing(largest: int, growth: Growth) -> str:
     said = "not confirmed: throughput stopped growing only at"
-    if still_grew:
+    if growth.still_grew:
         said = "not reached: throughput still grew at"
-    above = (row.outcome for row in table if row.batch_size > largest)
-    limits = [_WHAT_THE_NEXT_EXCEEDS[outcome] for outcome in above if outcome in _WHAT_THE_NEXT_EXCEEDS]
-    why = f" (the next one exceeds {limits[0]})" if limits else ""
+    why = _WHAT_THE_NEXT_EXCEEDS.get(growth.limit_above, "")
     return f"Saturation {said} the largest batch size, {number(largest)}{why}."
 
 
 def _fell(smaller: BatchThroughput, larger: BatchThroughput) -> bool:
+    """Return whether throughput fell by more than a little, and by more than the intervals leave open."""
     before, after = smaller.throughput_examples_per_s, larger.throughput_examples_per_s
-    return before is not None and after is not None and after.estimate < FALL * before.estimate
+    if before is None or after is None:
+        return False
+    return after.estimate < FALL * before.estimate and after.high < before.low
 
 
 def _is_uncertain(row: BatchThroughput) -> bool:
     return row.time_per_step_s is not None and spread_factor(row.time_per_step_s) > UNCERTAIN
+
+
+def _these(sizes: Sequence[int], ran: Sequence[BatchThroughput]) -> str:
+    return "every batch size" if len(sizes) == len(ran) > 1 else f"batch size {_listed(sizes)}"
 
 
 def _listed(sizes: Sequence[int]) -> str:

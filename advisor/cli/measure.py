@@ -7,6 +7,7 @@ import click
 
 from advisor import wiring
 from advisor.cli import options
+from advisor.errors import InconclusiveError
 
 
 @click.command("measure")
@@ -22,7 +23,7 @@ from advisor.cli import options
 @click.option(
     "--precision",
     type=click.FloatRange(min=0, max=1, min_open=True),
-    help="Half-width of the interval at which timing ends sooner (0.02).",
+    help="Half-width of the interval, drift aside, at which timing ends sooner (0.02).",
 )
 @click.option(
     "--memory-limit",
@@ -67,3 +68,7 @@ def command(
     with options.progress(quiet) as progress:
         found = wiring.measure(workload, storage=storage, progress=progress, **choices)
     options.show(format_, found, text.throughput_text, json_output.measure, csv_output.measure)
+    if found.largest_feasible_batch_size is None:
+        raise InconclusiveError(
+            "No batch size ran (the outcomes say why); try smaller ones with --min 1, or allow more memory."
+        )

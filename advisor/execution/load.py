@@ -3,6 +3,7 @@
 import os
 import subprocess
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import psutil  # type: ignore[import-untyped]
@@ -17,15 +18,18 @@ _NVIDIA_TIMEOUT_S = 5.0
 
 @dataclass(frozen=True)
 class _Moment:
-    """Clock, processor time of the whole machine, and of this process with its descendants (s)."""
+    """Clock, time that the processors were busy, and time of this process with its descendants (s)."""
 
     clock_s: float
-    machine_s: float
+    busy_s: float
     own_s: float
 
 
 class LoadWatch:
-    """Compares the processor time of the machine with that of this process and its descendants."""
+    """Compares the time that processors are busy with that of this process and its descendants.
+
+    The processors are those that this process may run on: what happens on others takes nothing from it.
+    """
 
     def __init__(self) -> None:
         self._began = _now()
@@ -44,11 +48,15 @@ class LoadWatch:
         wall_s = ended.clock_s - self._began.clock_s
         if wall_s < _LEAST_WINDOW_S:
             return None
-        others_s = (ended.machine_s - self._began.machine_s) - (ended.own_s - self._began.own_s)
+        others_s = (ended.busy_s - self._began.busy_s) - (ended.own_s - self._began.own_s)
         return max(0.0, others_s / wall_s)
 
     def gpu_processes(self) -> tuple[str, ...]:
-        """Return other programs on NVIDIA GPUs, as ``name (number)``; none where that is unknown."""
+        """Return other programs on NVIDIA GPUs, as ``name (number)``; none where that is unknown.
+
+        A container may be told the numbers of its host. One that no process has here says nothing: it may
+        be our own under another number.
+        """
         try:
             listed = subprocess.run(
                 _NVIDIA_SMI, capture_output=True, text=True, timeout=_NVIDIA_TIMEOUT_S, check=True
@@ -56,17 +64,24 @@ class LoadWatch:
         except (OSError, subprocess.SubprocessError):
             return ()
         own = {str(process.pid) for process in _own_processes()}
-        lines = (line.partition(",") for line in listed.stdout.splitlines() if line.strip())
-        return tuple(f"{name.strip()} ({pid.strip()})" for pid, _, name in lines if pid.strip() not in own)
+        lines = (line.partition(",") for line in listed.stdout.splitlines())
+        named = ((pid.strip(), name.strip()) for pid, _, name in lines)
+        return tuple(f"{name} ({pid})" for pid, name in named if pid not in own and _is_here(pid))
 
 
 def _now() -> _Moment:
-    return _Moment(time.monotonic(), _machine_s(), _own_s())
+    return _Moment(time.monotonic(), _busy_s(), _own_s())
 
 
-def _machine_s() -> float:
-    times = psutil.cpu_times()._asdict()
-    return float(sum(seconds for name, seconds in times.items() if name not in (*_IDLE, *_COUNTED_TWICE)))
+def _busy_s() -> float:
+    """Return the time that the processors were busy on which this process may run."""
+    times = psutil.cpu_times(percpu=True)
+    allowed = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else range(len(times))
+    return sum(_busy_of(one._asdict()) for processor, one in enumerate(times) if processor in allowed)
+
+
+def _busy_of(times: Mapping[str, float]) -> float:
+    return sum(seconds for name, seconds in times.items() if name not in (*_IDLE, *_COUNTED_TWICE))
 
 
 def _own_s() -> float:
@@ -78,6 +93,10 @@ def _own_s() -> float:
             continue
         total += times.user + times.system + times.children_user + times.children_system
     return total
+
+
+def _is_here(pid: str) -> bool:
+    return pid.isdecimal() and bool(psutil.pid_exists(int(pid)))
 
 
 def _own_processes() -> list[psutil.Process]:

@@ -22,7 +22,7 @@ LOAD_TIMEOUT_S = 3600.0
 """Reading the data of a workload may take long."""
 CALL_TIMEOUT_S = 600.0
 PATIENCE = 10
-"""Steps may take so many times as long as the slowest seen, before they count as a hang."""
+"""Steps may take so many times as long as the slowest known, before they count as a hang."""
 _CLOSE_S = 5.0
 
 
@@ -31,9 +31,10 @@ class LocalSessions:
 
     ``entry`` is ``module:function``; called in the child, the function takes ``reference`` and returns the
     session. ``memory_limit_bytes`` bounds the child's data segment, which never gets more than is available
-    when a session is opened, less a margin. The child is given ``start_timeout_s`` to open its session,
-    ``LOAD_TIMEOUT_S`` to describe it, and ``call_timeout_s`` for each other call, or more where steps are
-    known to be slow.
+    when a session is opened, less a margin, nor more than ``memory_share_bytes``: what this session may take
+    where others are open beside it. The child is given ``start_timeout_s`` to open its session,
+    ``LOAD_TIMEOUT_S`` to describe it, at least ``CALL_TIMEOUT_S`` to diagnose or profile a step, and
+    ``call_timeout_s`` for each other call, or more where steps are known to be slow.
     """
 
     def __init__(
@@ -43,19 +44,21 @@ class LocalSessions:
         memory_limit_bytes: int | None = None,
         start_timeout_s: float = START_TIMEOUT_S,
         call_timeout_s: float = CALL_TIMEOUT_S,
+        memory_share_bytes: int | None = None,
     ) -> None:
         path = tuple(str(Path(folder).absolute()) for folder in (*sys.path, ""))
         self._opening = Opening(entry, reference, memory_limit_bytes, path)
         self._start_timeout_s = start_timeout_s
         self._call_timeout_s = call_timeout_s
+        self._memory_share_bytes = memory_share_bytes
 
     def open(self) -> "ChildSession":
         """Start a child and return its session once that is open.
 
-        Raises what opening raised in the child, and :class:`~advisor.errors.SessionError` if the child
-        cannot be started or ends; there is no other way to run.
+        Raises what opening raised in the child, and :class:`~advisor.errors.SessionError` if there is too
+        little memory, or the child cannot be started or ends; there is no other way to run.
         """
-        limit = limit_within_available(self._opening.memory_limit_bytes)
+        limit = limit_within_available(self._opening.memory_limit_bytes, self._memory_share_bytes)
         process = SessionProcess(replace(self._opening, memory_limit_bytes=limit))
         try:
             process.wait_until_open(self._start_timeout_s)
@@ -75,7 +78,7 @@ class ChildSession:
     def __init__(self, process: SessionProcess, call_timeout_s: float) -> None:
         self._process = process
         self._call_timeout_s = call_timeout_s
-        self._slowest_step_s = 0.0
+        self._step_times: dict[tuple[object, ...], list[float]] = {}  # s, of each call since the reset
 
     def describe(self) -> WorkloadDescription:
         """Load and check the workload, and say what it is."""
@@ -86,26 +89,26 @@ class ChildSession:
         self, batch_size: int, hyperparameters: Mapping[str, HyperparameterValue], seed: int
     ) -> Preparation:
         """Start again from new weights; programs are rebuilt only where the model reads a changed value."""
-        self._slowest_step_s = 0.0
+        self._step_times.clear()
         preparation: Preparation = self._call("reset", batch_size, dict(hyperparameters), seed)
         return preparation
 
     def train(self, steps: int) -> BlockTiming:
         """Take ``steps`` optimizer steps and return when the device has finished."""
-        return self._step("train", steps)
+        return self._step(steps, "train")
 
     def train_part(self, part: StepPart, steps: int) -> BlockTiming:
         """Take ``steps`` steps of one part alone; reset before training on."""
-        return self._step("train_part", part, steps)
+        return self._step(steps, "train_part", part)
 
     def diagnose(self, seconds: float, input_workers: int) -> InputDiagnosis:
         """Say what the stages of the input pipeline cost, and try what would help."""
-        diagnosis: InputDiagnosis = self._call("diagnose", seconds, input_workers)
+        diagnosis: InputDiagnosis = self._call("diagnose", seconds, input_workers, timeout_s=CALL_TIMEOUT_S)
         return diagnosis
 
     def profile(self, folder: Path, steps: int) -> Sequence[Path]:
         """Trace ``steps`` steps into files below ``folder``, and return these."""
-        files: Sequence[Path] = self._call("profile", folder.absolute(), steps)
+        files: Sequence[Path] = self._call("profile", folder.absolute(), steps, timeout_s=CALL_TIMEOUT_S)
         return files
 
     def evaluate(self, split: str) -> Evaluation:
@@ -133,11 +136,15 @@ class ChildSession:
             self._process.wait(_CLOSE_S)
         self._process.kill()
 
-    def _step(self, method: str, *arguments: Any) -> BlockTiming:
-        """Call ``method``, whose last argument is a number of steps."""
-        expected_s = arguments[-1] * self._slowest_step_s
-        timing: BlockTiming = self._call(method, *arguments, timeout_s=PATIENCE * expected_s)
-        self._slowest_step_s = max(self._slowest_step_s, timing.seconds / timing.steps)
+    def _step(self, steps: int, *kind: Any) -> BlockTiming:
+        """Take ``steps`` steps of a ``kind``, which is a method and its other arguments.
+
+        The first call may compile, so that its time counts only until there is another.
+        """
+        times = self._step_times.setdefault(kind, [])
+        slowest_s = max(times[1:] or times, default=0.0)
+        timing: BlockTiming = self._call(*kind, steps, timeout_s=PATIENCE * steps * slowest_s)
+        times.append(timing.seconds / timing.steps)
         return timing
 
     def _call(self, method: str, *arguments: object, timeout_s: float = 0.0) -> Any:

@@ -3,6 +3,12 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from advisor.analysis.quantities import memory
+from advisor.errors import SessionError
+
+LEAST_BYTES = 512 * 2**20
+"""Below this a session cannot even describe the bundled digits, for which TensorFlow takes 450 MiB."""
+
 _PROC = Path("/proc")
 _CGROUPS = Path("/sys/fs/cgroup")
 _MARGIN_SHARE = 0.1
@@ -19,10 +25,35 @@ def default_memory_limit_bytes(proc: Path = _PROC, cgroups: Path = _CGROUPS) -> 
     return int(max(0, min(rooms)) * (1 - _MARGIN_SHARE)) if rooms else None
 
 
-def limit_within_available(asked: int | None) -> int | None:
-    """Return the smaller of what was ``asked`` for and :func:`default_memory_limit_bytes`, where known."""
-    known = [limit for limit in (asked, default_memory_limit_bytes()) if limit is not None]
-    return min(known, default=None)
+def equal_share_bytes(sessions: int) -> int | None:
+    """Return what each of so many ``sessions`` may take that are open at once, or None where unknown."""
+    available = default_memory_limit_bytes()
+    return None if available is None else available // sessions
+
+
+def limit_within_available(asked: int | None, share: int | None = None) -> int | None:
+    """Return the least of what was ``asked`` for, the ``share`` and :func:`default_memory_limit_bytes`.
+
+    All in bytes; None where none is known. Raises :class:`~advisor.errors.SessionError` for less than
+    ``LEAST_BYTES``.
+    """
+    if asked is not None and asked < LEAST_BYTES:
+        raise SessionError(
+            f"A memory limit of {_size(asked)} was asked for, in which TensorFlow cannot start. Ask for at "
+            f"least {memory(LEAST_BYTES)}, and for more where the model or its data are large."
+        )
+    known = [limit for limit in (asked, share, default_memory_limit_bytes()) if limit is not None]
+    limit = min(known, default=None)
+    if limit is not None and limit < LEAST_BYTES:
+        raise SessionError(
+            f"A training session may take {_size(limit)} of the memory that is free now, and needs at least "
+            f"{memory(LEAST_BYTES)}. End other programs, or compare fewer options at once."
+        )
+    return limit
+
+
+def _size(size_bytes: int) -> str:
+    return f"{size_bytes:,} bytes" if size_bytes < _KIB**2 else memory(size_bytes)
 
 
 def _machine_room(proc: Path) -> Iterator[int]:

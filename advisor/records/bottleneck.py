@@ -38,6 +38,7 @@ class Remedy:
 
     Times are seconds per training step: of the pipeline alone and of the whole step, before and with it.
     ``how`` is what to write in the workload, a sentence; ``caveat`` what to mind, or nothing.
+    ``speedup_low`` is a lower bound of the speedup, with 95 % confidence; None where that is not known.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Remedy:
     step_before_s: float
     step_after_s: float
     caveat: str = ""
+    speedup_low: float | None = None
 
     @property
     def speedup(self) -> float:

@@ -23,6 +23,10 @@ class Configuration:
     steps_per_call: int | None = None
 
 
+TIMING_PARTS = ("model", "optimizer", "loss", "data_shape", "pipeline", "configuration", "versions")
+"""Parts of a fingerprint that a time per step depends on."""
+
+
 @dataclass(frozen=True)
 class Fingerprint:
     """Digests of everything that a measurement or a curve depends on, part by part.
@@ -51,8 +55,7 @@ class Fingerprint:
     @property
     def timing(self) -> str:
         """Hexadecimal digest of what a time per step depends on."""
-        what = (self.model, self.optimizer, self.loss, self.data_shape, self.pipeline)
-        return _digest(*what, self.configuration, self.versions)
+        return _digest(*(getattr(self, name) for name in TIMING_PARTS))
 
     def changed(self, other: "Fingerprint") -> tuple[str, ...]:
         """Return the names of the parts in which ``other`` differs."""

@@ -24,9 +24,11 @@ class MeasurementOutcome(StrEnum):
 class BatchMeasurement:
     """Raw blocks at one batch size; ``warm_up_blocks`` came first and are left out of every summary.
 
-    ``compute_blocks`` and ``input_blocks`` are of those parts of a step alone, ``worker_blocks`` of each
-    worker's computation without the others. ``competing_cpus`` is how many processors other programs kept
-    busy meanwhile, ``gpu_processes`` are those on the GPU.
+    ``later_visits`` are timings of the same steps some time afterwards, each with its warm-up. ``memory`` is
+    that of the first visit, on the largest example where ``probed_longest``. ``compute_blocks`` and
+    ``input_blocks`` are of those parts of a step alone, ``together_blocks`` of whole steps right before
+    them, ``worker_blocks`` of each worker's computation without the others. ``competing_cpus`` is how many
+    processors other programs kept busy meanwhile, ``gpu_processes`` are those on the GPU.
     """
 
     batch_size: int
@@ -42,6 +44,15 @@ class BatchMeasurement:
     competing_cpus: float | None = None
     gpu_processes: tuple[str, ...] = ()
     diagnosis: InputDiagnosis | None = None
+    later_visits: tuple[tuple[BlockTiming, ...], ...] = ()
+    together_blocks: tuple[BlockTiming, ...] = ()
+    probed_longest: bool = False
+
+    @property
+    def visits(self) -> tuple[tuple[BlockTiming, ...], ...]:
+        """All blocks of whole steps, visit by visit."""
+        first = (*self.warm_up_blocks, *self.blocks)
+        return (first, *self.later_visits) if first else self.later_visits
 
 
 @dataclass(frozen=True)

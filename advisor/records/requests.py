@@ -48,8 +48,10 @@ class BatchSizes:
 
 @dataclass(frozen=True)
 class MeasureRequest:
-    """Time at most ``seconds`` at each batch size, less once the interval is narrower than ``precision``.
+    """Time ``seconds`` at each batch size, or less where that is enough.
 
+    Two visits at least, more until they agree so well that the relative half-width of the interval, without
+    what a machine drifts in hours, is at most ``precision``.
     ``refine`` looks between the last power of two that fits the memory and the first that does not.
     ``probe_longest`` tries each batch size on the largest example first. ``input_workers`` tries a pipeline
     of so many producers. ``profile`` is the folder for a trace of a few steps.

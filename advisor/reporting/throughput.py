@@ -100,7 +100,7 @@ def _stages(diagnosis: InputDiagnosis) -> Iterator[RenderableType]:
 
 
 def _compared(comparisons: Sequence[Comparison]) -> Iterator[RenderableType]:
-    yield heading("Steps are so many times as fast with")
+    yield heading("Compared: steps are so many times as fast")
     sizes = sorted({size for comparison in comparisons for size in comparison.speedups})
     columns = ("batch size", *(comparison.variant for comparison in comparisons))
     rows = [

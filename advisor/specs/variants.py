@@ -1,25 +1,38 @@
 """Options of a training that a measurement can be compared under."""
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from advisor.errors import SpecError
 from advisor.records.requests import SessionOptions
 
-_STEPS = "steps_per_call"
+_SWITCHES = ("xla", "mixed_precision")
+_STEPS = re.compile(r"steps_per_call=0*(?P<steps>[1-9][0-9]{0,8})", re.ASCII)
 
 
-def parse_variant(text: str, options: SessionOptions) -> SessionOptions:
-    """Return ``options`` with the one changed that ``text`` names, such as ``xla`` or ``steps_per_call=1``.
+def parse_variants(texts: str | Sequence[str], options: SessionOptions) -> Mapping[str, SessionOptions]:
+    """Return what :func:`parse_variant` makes of each text, or of a single one; the same one counts once."""
+    return dict(parse_variant(text, options) for text in ((texts,) if isinstance(texts, str) else texts))
 
-    A switch that is on already is switched off. Raises :class:`~advisor.errors.SpecError` for others.
+
+def parse_variant(text: str, options: SessionOptions) -> tuple[str, SessionOptions]:
+    """Return ``options`` with the one changed that ``text`` names, and what to call them.
+
+    A switch, such as ``xla``, is turned on, or off where it is on: ``without xla``. ``steps_per_call=1``
+    sets a number. Raises :class:`~advisor.errors.SpecError` for others, and where nothing would change.
     """
-    name, _, number = text.partition("=")
-    if text == "xla":
-        return replace(options, xla=not options.xla)
-    if text == "mixed_precision":
-        return replace(options, mixed_precision=not options.mixed_precision)
-    if name == _STEPS and number.isdecimal() and int(number) > 0:
-        return replace(options, steps_per_call=int(number))
-    raise SpecError(
-        f"{text!r} is nothing to compare with; valid are xla, mixed_precision and {_STEPS}=N, N from 1 on."
-    )
+    if text in _SWITCHES:
+        is_on = getattr(options, text)
+        return f"without {text}" if is_on else text, replace(options, **{text: not is_on})
+    match = _STEPS.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
+        raise SpecError(
+            f"{text!r} is nothing to compare with; valid are {', '.join(_SWITCHES)} and steps_per_call=N, "
+            "N from 1 to 999999999."
+        )
+    steps = int(match["steps"])
+    name = f"steps_per_call={steps}"
+    if steps == options.steps_per_call:
+        raise SpecError(f"The training has {name} already; compare it with another number.")
+    return name, replace(options, steps_per_call=steps)

@@ -3,7 +3,7 @@
 An example is a tuple ``(x[, y[, sample_weight]])``, each part an array or a nested dict or tuple of arrays.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +24,10 @@ _SHUFFLE_BYTES = 256 * 2**20
 _SAMPLED = 256
 _SAMPLED_BYTES = 64 * 2**20
 _REQUIRED = ("train", "validation")
+_LABELS_DIFFER = (
+    "The labels (y) of one batch differ in shape, and zeros in their place would count as true labels. Pad y "
+    "in the dataset, and give a sample_weight of the same length that is 0 there."
+)
 _FORMS = (
     "(x, y) or (x, y, sample_weight) of arrays, an unbatched tf.data.Dataset of such examples, or a function "
     "of a tf.distribute.InputContext that returns one"
@@ -46,6 +50,7 @@ class ArraySplit:
         self.examples = len(leaves[0])
         self.example_bytes = sum(leaf[:1].nbytes for leaf in leaves)
         self.is_resident = sum(leaf.nbytes for leaf in leaves) <= RESIDENT_BYTES
+        self._largest = _Largest(self._rows)
 
     @cached_property
     def tensors(self) -> Batch:
@@ -63,13 +68,7 @@ class ArraySplit:
 
     def largest(self, count: int, size: Callable[..., float] | None) -> Batch:
         """Return ``count`` times the example of the largest ``size``; without one all are alike."""
-        if size is None:
-            return self.head(count)
-        rows = (
-            keras.tree.map_structure(lambda leaf, row=row: leaf[row], self.arrays)
-            for row in range(self.examples)
-        )
-        return _repeated(max(rows, key=lambda example: size(*example)), count)
+        return self.head(count) if size is None else _repeated(self._largest.by(size), count)
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Yield all examples in order, the last batch as short as it comes."""
@@ -93,6 +92,10 @@ class ArraySplit:
         batches = rows.map(lambda row: gather(tensors, row), num_parallel_calls=tf.data.AUTOTUNE)
         return batches.prefetch(tf.data.AUTOTUNE)
 
+    def _rows(self) -> Iterator[Batch]:
+        for row in range(self.examples):
+            yield keras.tree.map_structure(lambda leaf, row=row: leaf[row], self.arrays)
+
 
 class DatasetSplit:
     """A split given as an unbatched ``tf.data.Dataset``."""
@@ -102,6 +105,7 @@ class DatasetSplit:
         self.dataset = _of_tuples(dataset, name)
         self.paths, _ = _named_leaves(self.dataset.element_spec)
         self.is_resident = False
+        self._largest = _Largest(self.dataset.as_numpy_iterator)
         self.examples = _count(self.dataset, name) if examples is None else examples
         first = keras.tree.flatten(self.head(1)) if self.examples else []
         self.example_bytes = sum(np.asarray(leaf).nbytes for leaf in first)
@@ -119,8 +123,7 @@ class DatasetSplit:
     def largest(self, count: int, size: Callable[..., float] | None) -> Batch:
         """Return ``count`` times the example of the largest ``size``, by default of the most elements."""
         with blaming_the_workload(f"looking for the largest example of the {self.name} dataset"):
-            examples = self.dataset.as_numpy_iterator()
-            return _repeated(max(examples, key=lambda example: (size or _elements)(*example)), count)
+            return _repeated(self._largest.by(size or elements), count)
 
     def batches(self, batch_size: int) -> Iterator[Batch]:
         """Yield all examples in order, the last batch as short as it comes."""
@@ -134,13 +137,55 @@ class DatasetSplit:
         return batched(shuffled, batch_size, drop_remainder=True).skip(step).prefetch(tf.data.AUTOTUNE)
 
 
+class _Largest:
+    """The largest of some examples, which are read once and not again for the same measure."""
+
+    def __init__(self, examples: Callable[[], Iterator[Batch]]) -> None:
+        self._examples = examples
+        self._found: tuple[Callable[..., float], Batch] | None = None
+
+    def by(self, size: Callable[..., float]) -> Batch:
+        if self._found is None or self._found[0] is not size:
+            self._found = size, max(self._examples(), key=lambda example: size(*example))
+        return self._found[1]
+
+
 def batched(dataset: tf.data.Dataset, batch_size: int, drop_remainder: bool = False) -> tf.data.Dataset:
-    """Return batches of ``batch_size`` examples; those that differ in length are padded with zeros."""
-    leaves = keras.tree.flatten(dataset.element_spec)
+    """Return batches of ``batch_size`` examples; those whose x differ in length are padded with zeros.
+
+    So are their labels where a sample weight is padded alike, whose zeros take the padding out of the loss.
+    Other labels that differ in length within a batch raise ``InvalidArgumentError`` when it is read.
+    """
+    spec = dataset.element_spec
+    leaves = keras.tree.flatten(spec)
     can_pad = all(isinstance(leaf, tf.TensorSpec) and leaf.shape.rank is not None for leaf in leaves)
-    differ = can_pad and not all(leaf.shape.is_fully_defined() for leaf in leaves)
-    make = dataset.padded_batch if differ else dataset.batch
-    return make(batch_size, drop_remainder=drop_remainder)
+    if not can_pad or _have_known_shape(leaves):
+        return dataset.batch(batch_size, drop_remainder=drop_remainder)
+    if _weights_spare_labels(spec):
+        return dataset.padded_batch(batch_size, drop_remainder=drop_remainder)
+    shaped = dataset.map(lambda *example: (example, keras.tree.map_structure(tf.shape, example[1])))
+    return shaped.padded_batch(batch_size, drop_remainder=drop_remainder).map(_with_labels_alike)
+
+
+def _weights_spare_labels(spec: Batch) -> bool:
+    """Return whether every label of unknown shape has a sample weight of unknown shape."""
+    _, labels, weights = (keras.tree.flatten(part) for part in (*spec, (), ())[:3])
+    of_labels = weights if len(weights) == len(labels) else len(labels) * weights[:1]
+    spared = [not _have_known_shape([weight]) for weight in of_labels] or len(labels) * [False]
+    return all(
+        _have_known_shape([label]) or is_spared for label, is_spared in zip(labels, spared, strict=True)
+    )
+
+
+def _with_labels_alike(batch: Batch, shapes: Any) -> Batch:
+    """Return ``batch``, whose labels have these ``shapes`` by example, unless the shapes differ."""
+    alike = [tf.reduce_all(shape == shape[:1]) for shape in keras.tree.flatten(shapes)]
+    with tf.control_dependencies([tf.debugging.Assert(tf.reduce_all(alike), [_LABELS_DIFFER])]):
+        return keras.tree.map_structure(tf.identity, batch)
+
+
+def _have_known_shape(specs: Sequence[tf.TensorSpec]) -> bool:
+    return all(spec.shape.is_fully_defined() for spec in specs)
 
 
 Split = ArraySplit | DatasetSplit
@@ -176,7 +221,8 @@ def gather(tensors: Batch, rows: tf.Tensor) -> Batch:
     return keras.tree.map_structure(lambda leaf: tf.gather(leaf, rows), tensors)
 
 
-def _elements(*example: Any) -> int:
+def elements(*example: Any) -> int:
+    """Return how many numbers or texts ``example``, or a batch, has in all."""
     return sum(np.size(leaf) for leaf in keras.tree.flatten(example))
 
 

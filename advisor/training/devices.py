@@ -26,11 +26,11 @@ _KIB = 1024
 def prepare_devices(mixed_precision: bool) -> None:
     """Set up this process: GPU memory grows with need, models compute in bfloat16 where that is asked for.
 
-    bfloat16 has the range of float32, so that no loss has to be scaled.
+    bfloat16 has the range of float32, so that no loss has to be scaled. Without it, models compute in the
+    precision that Keras is configured for, whatever an earlier session of this process has asked for.
     """
     _prepare_once()
-    if mixed_precision:
-        keras.config.set_dtype_policy("mixed_bfloat16")
+    keras.config.set_dtype_policy("mixed_bfloat16" if mixed_precision else keras.config.floatx())
 
 
 @cache

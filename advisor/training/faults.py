@@ -19,7 +19,10 @@ _NOISE = re.compile(
     r"^(Graph execution error:|Detected at node .*|<stack traces unavailable>|File \".*|Stack trace for op.*|"
     r"Exception encountered when calling .*|\[\[\{\{node .*|\s.*|)$"
 )
-_ASIDES = re.compile(r"\s*\[(\[\{\{node [^\]]*\]\]|Op:[^\]]*\])|\{\{function_node [^}]*\}\}\s*|\s+name:\s*$")
+_ASIDES = re.compile(
+    r"\s*\[(\[\{\{node [^\]]*\]\]|Op:[^\]]*\])|\{\{function_node [^}]*\}\}\s*|\s+name:\s*$|"
+    r"Error in user-defined function passed to \S+ transformation with iterator: \S+ "
+)
 
 
 def brief(error: BaseException) -> str:

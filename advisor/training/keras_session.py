@@ -51,6 +51,8 @@ class KerasSession:
     ) -> Preparation:
         """Start again from new weights; build and trace only what no kept program has."""
         self._check_open()
+        if self._active is not None and self._active.drop_parts():
+            devices.forget_unused()  # So that they take no part in the peak that begins here.
         self._active = None
         devices.reset_peak_memory()
         self._problem.check_batch_size(batch_size)

@@ -1,16 +1,19 @@
 """Which stage of an input pipeline is slow, and what helps."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from advisor.records.bottleneck import InputDiagnosis, PipelineStage, Remedy
 from advisor.training.data import DatasetSplit, Split
-from advisor.training.remedies import Bench, Candidates, Change, without
-from advisor.training.stages import TimedPipeline, shuffle_limit, time_stages
+from advisor.training.remedies import ROUNDS, Bench, Candidates, Change, TimeSteps, without
+from advisor.training.stages import Stage, TimedPipeline, shuffle_limit, time_stages
+from advisor.training.stopwatch import seconds_per_element
+from advisor.training.transformations import Dataset, UnknownStageError
 
-_OURS = "shuffle and batch"
+_OURS, _WHOLE = "shuffle and batch", "pipeline"
 _NO_PIPELINE = "The training arrays are on the device: there is nothing that producers could do."
 
 
@@ -20,37 +23,57 @@ def diagnose(
     seconds: float,
     input_workers: int,
     unused: Sequence[str],
-    time_step: Callable[[Split], float],
+    time_steps: TimeSteps,
 ) -> InputDiagnosis:
     """Time the stages of the training ``split`` and what may help, each for about ``seconds``.
 
-    ``unused`` are paths of features that nothing reads. ``time_step`` returns the time of a whole training
-    step (s) on another split; it must let go of what it reads. Arrays on the device have no pipeline, and in
-    0 seconds nothing is tried.
+    ``unused`` are paths of features that nothing reads. ``time_steps`` times whole training steps on another
+    split. Arrays on the device have no pipeline, and in 0 seconds nothing is tried. Raises
+    :class:`~advisor.errors.SessionError` where this process cannot go on.
     """
     share = _share(split, unused)
     if split.is_resident or seconds <= 0:
         said = (_NO_PIPELINE,) if input_workers and split.is_resident else ()
         return InputDiagnosis(batch_size, (), (), tuple(unused), share, notes=said)
     if isinstance(split, DatasetSplit):
-        pipeline = time_stages(split.dataset, seconds)
+        pipeline = _timed(split.dataset, seconds)
         before = _quick_to_start(split, pipeline, seconds)
-        bench = Bench(before, batch_size, seconds, time_step)
+        bench = Bench(before, batch_size, seconds, time_steps)
         stages = _stages(pipeline, bench.input_s / batch_size)
-        changes = Candidates(before, pipeline, bench).changes(unused, input_workers)
-        remedies, notes = _tried(bench, changes)
-        notes = (*pipeline.notes, *notes)
+        remedies, notes = _tried(bench, _changes(Candidates(before, pipeline, bench), unused, input_workers))
+        notes = tuple(dict.fromkeys((*pipeline.notes, *notes)))
     else:
-        bench = Bench(split, batch_size, seconds, time_step)
+        bench = Bench(split, batch_size, seconds, time_steps)
         stages = (PipelineStage("gather", bench.input_s / batch_size),)
         remedies, notes = _tried(bench, [without(split, unused)] if unused else [])
     return InputDiagnosis(batch_size, stages, remedies, tuple(unused), share, notes=notes)
 
 
+def _timed(dataset: Dataset, seconds: float) -> TimedPipeline:
+    """Time the stages of ``dataset``, or all in one where a stage cannot be looked into."""
+    try:
+        return time_stages(dataset, seconds)
+    except UnknownStageError as stage:
+        time_s = seconds_per_element(dataset, seconds)
+        return TimedPipeline(dataset, time_s, (Stage(dataset, _WHOLE, time_s),), (_unseen(stage),))
+
+
+def _changes(candidates: Candidates, unused: Sequence[str], input_workers: int) -> list[Change | str]:
+    """Return the changes that apply; where a stage cannot be looked into, those that leave it alone."""
+    try:
+        return list(candidates.changes(unused, input_workers))
+    except UnknownStageError as stage:
+        return [_unseen(stage), *([without(candidates.before, unused)] if unused else [])]
+
+
+def _unseen(stage: UnknownStageError) -> str:
+    return f"The stage {stage} could not be looked at with this version of TensorFlow ({tf.__version__})."
+
+
 def _quick_to_start(split: DatasetSplit, pipeline: TimedPipeline, seconds: float) -> DatasetSplit:
     """Return ``split`` as it was timed, with a small shuffle buffer."""
     quick = DatasetSplit(split.name, pipeline.dataset, split.examples)
-    quick.shuffle_buffer = min(split.shuffle_buffer, shuffle_limit(pipeline.time_s, seconds))
+    quick.shuffle_buffer = min(split.shuffle_buffer, shuffle_limit(pipeline.time_s, seconds / ROUNDS))
     return quick
 
 

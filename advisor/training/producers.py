@@ -8,9 +8,8 @@ from time import monotonic, sleep
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.core.protobuf import service_config_pb2
 
-from advisor.errors import SessionError
+from advisor.errors import AdvisorError, SessionError
 
 _PATIENCE_S = 30.0
 _INTERVAL_MS = 50
@@ -22,9 +21,15 @@ def produced(dataset: tf.data.Dataset, producers: int) -> Iterator[tf.data.Datas
     """Give the elements of ``dataset``, over and over, as ``producers`` producers make and mix them.
 
     Every reader of it must be gone when the ``with`` ends. Repeating before the service spares the second
-    that it waits at the end of each epoch.
+    that it waits at the end of each epoch. Raises :class:`AdvisorError` where TensorFlow does not tell what
+    its workers do, and :class:`SessionError` where they cannot be stopped: they go on in this process, which
+    is then of no more use.
     """
     service = tf.data.experimental.service
+    if not hasattr(service.WorkerServer, "_num_tasks"):
+        raise AdvisorError(
+            f"TensorFlow {tf.__version__} does not tell when a worker is idle, so it could not be stopped."
+        )
     dispatcher = service.DispatchServer(_dispatcher_settings())
     settings = service.WorkerConfig(
         dispatcher_address=dispatcher.target.partition("://")[2],
@@ -47,6 +52,8 @@ def _dispatcher_settings() -> Any:
 
     For jobs that are sharded dynamically only TensorFlow's own message of settings can say so.
     """
+    from tensorflow.core.protobuf import service_config_pb2
+
     return service_config_pb2.DispatcherConfig(
         protocol="grpc",
         job_gc_check_interval_ms=_INTERVAL_MS,
@@ -72,7 +79,10 @@ def _stop(dispatcher: Any, workers: Sequence[Any]) -> None:
         _wait_until(lambda: not any(worker._num_tasks() for worker in workers))
     except TimeoutError as error:
         _still_read.append((dispatcher, workers))
-        raise SessionError("The tf.data service is still at work, and goes on in the background.") from error
+        raise SessionError(
+            f"The workers of a tf.data service were still busy {_PATIENCE_S:.0f} s after their last reader "
+            "had gone, so the session is given up. Measure without --input-workers."
+        ) from error
     for server in (*workers, dispatcher):
         server.stop()
 

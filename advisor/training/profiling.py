@@ -25,10 +25,10 @@ Span = tuple[int, int, Any]
 def profile(run: Callable[[], object], folder: Path) -> tuple[Path, ...]:
     """Call ``run`` under TensorFlow's profiler; return the files written, which lie below ``folder``.
 
-    The first is ``plugins/profile/TIME/HOST.xplane.pb``, for TensorBoard; the second, beside it, is
-    ``HOST.trace.json.gz``, and is missing where the first cannot be converted. What ``run`` raises comes
-    through, and then nothing is written. Raises :class:`SessionError` where the profiler is not available
-    or cannot write.
+    The first is ``plugins/profile/TIME/HOST.xplane.pb``, for TensorBoard; the second, beside it, is made of
+    it: ``HOST.trace.json.gz``, for viewers of Chrome's format. What ``run`` raises comes through, and then
+    nothing is written. Raises :class:`SessionError` where the profiler is not available or cannot write,
+    and where the first file stands without the second.
     """
     with _blaming(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -88,19 +88,23 @@ def _keep(staging: Path, folder: Path) -> tuple[Path, ...]:
     recorded = next(staging.glob(str(_RUNS / "*" / f"*{_RECORDED}")), None)
     if recorded is None:
         raise SessionError(_not_written(folder))
-    written = [recorded, *_converted(recorded)]
     with _blaming(folder):
         home = _new_folder(folder / _RUNS, recorded.parent.name)
-        return tuple(path.rename(home / path.name) for path in written)
+        kept = recorded.rename(home / recorded.name)
+    return kept, _converted(kept, recorded.parent)
 
 
-def _converted(recorded: Path) -> list[Path]:
+def _converted(recorded: Path, staging: Path) -> Path:
+    """Return the trace beside ``recorded``; it is written in ``staging``, so that no part of one is left."""
     trace = recorded.with_name(recorded.name.removesuffix(_RECORDED) + _TRACE)
     try:
-        write_chrome_trace(recorded, trace)
-    except Exception:  # Whatever is amiss, what was recorded is of use without it.
-        return []
-    return [trace]
+        write_chrome_trace(recorded, staging / trace.name)
+        return (staging / trace.name).rename(trace)
+    except Exception as error:
+        raise SessionError(
+            f"The profile for TensorBoard was written to {recorded}, but the trace for Perfetto and "
+            f"Chrome could not be made of it. {brief(error)}"
+        ) from error
 
 
 def _new_folder(parent: Path, name: str) -> Path:

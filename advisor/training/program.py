@@ -1,8 +1,9 @@
 """A model and all that is compiled for it: step loops by batch size, and evaluation."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ from advisor.training.randomness import seed_everything, seed_without_tensorflow
 from advisor.training.state import TrainingState
 from advisor.training.unused import unused_features
 
-_KEPT_LOOPS = 4
+_KEPT_LOOPS = 6
 _HEAD_EXAMPLES = 2
 
 
@@ -114,8 +115,9 @@ class Program:
     def prepare(self, batch_size: int, values: Values) -> bool:
         """Make sure that the step loop of ``batch_size`` is compiled; return whether that was needed."""
         self._hp.renew(values)
-        if batch_size != self.batch_size:
-            self._parts = None
+        self.drop_parts()
+        if batch_size != self.batch_size and self.batch_size in self._loops:
+            self._loop.feed.start(0, 0)  # It lets go of its iterator, and of a shuffle buffer.
         self.batch_size = batch_size
         if batch_size in self._loops:
             self._loops.move_to_end(batch_size)
@@ -136,6 +138,11 @@ class Program:
             self._loop.start(seed, 0)
             self._loop.warm_up()
 
+    def drop_parts(self) -> bool:
+        """Forget the parts of a step, and their batches; return whether there were any."""
+        had, self._parts = self._parts is not None, None
+        return had
+
     def train(self, steps: int) -> BlockTiming:
         """Take ``steps`` optimizer steps."""
         return self._loop.run(steps)
@@ -153,11 +160,11 @@ class Program:
         train = self._splits["train"]
         unused = unused_features(self._step_function, self.head, train.paths)
 
-        def time_step(split: Split) -> float:
+        def time_steps(split: Split) -> Callable[[float], float]:
             loop = self._traced_loop(self._step_function, training_feed(split, self.batch_size))
-            return seconds_per_step(loop, seconds)
+            return partial(seconds_per_step, loop)
 
-        found = diagnose(train, self.batch_size, seconds, input_workers, unused, time_step)
+        found = diagnose(train, self.batch_size, seconds, input_workers, unused, time_steps)
         return replace(found, input_workers=input_workers)
 
     def evaluate(self, split: str) -> Mapping[str, float]:

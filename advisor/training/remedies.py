@@ -1,9 +1,11 @@
 """Changes of an input pipeline that may help, each tried on the training step itself."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
+from statistics import fmean, geometric_mean, stdev
 from typing import Any
 
 import keras
@@ -11,8 +13,10 @@ import numpy as np
 import psutil  # type: ignore[import-untyped]
 import tensorflow as tf
 
-from advisor.errors import AdvisorError
+from advisor.analysis.quantities import memory
+from advisor.errors import AdvisorError, SessionError
 from advisor.records.bottleneck import Remedy
+from advisor.training import devices
 from advisor.training.data import ArraySplit, DatasetSplit, Split
 from advisor.training.faults import brief
 from advisor.training.producers import produced
@@ -32,6 +36,15 @@ from advisor.training.transformations import (
 _SLOW_SHARE = 0.2
 _MEMORY_SHARE = 0.25
 _CACHE_SAVES_NOTHING = frozenset({"CacheDataset", "_TensorSliceDataset", "_TensorDataset", "_RangeDataset"})
+ROUNDS = 3
+"""How often the step before a change and the step with it are timed in turn."""
+_STUDENT_95 = 2.920  # the 0.95 quantile of Student's t for ROUNDS - 1 degrees of freedom
+
+TimeSteps = Callable[[Split], Callable[[float], float]]
+"""Returns what times training steps on a split: given about how long (s), it returns the time of one (s).
+
+Nothing else may hold what reads the split.
+"""
 
 
 @dataclass(frozen=True)
@@ -45,31 +58,52 @@ class Change:
 
 
 class Bench:
-    """Times training splits at one batch size against the one it is made with."""
+    """Times training splits at one batch size against the one it is made with.
 
-    def __init__(
-        self, before: Split, batch_size: int, seconds: float, time_step: Callable[[Split], float]
-    ) -> None:
-        self.batch_size, self.seconds, self._time_step = batch_size, seconds, time_step
-        self.input_s, self._step_s = self._timed(before)
+    ``input_s`` is the time that the pipeline of that one takes for a batch (s).
+    """
+
+    def __init__(self, before: Split, batch_size: int, seconds: float, time_steps: TimeSteps) -> None:
+        self.batch_size, self.seconds, self._time_steps = batch_size, seconds, time_steps
+        self.input_s, self._step_before = self._input_s(before), time_steps(before)
 
     def tried(self, change: Change) -> Remedy | str:
-        """Return what ``change`` does to input and step, or in a sentence why that could not be seen."""
+        """Return what ``change`` does to input and step, or in a sentence why that could not be seen.
+
+        Raises :class:`SessionError` where the change left something behind that goes on in this process.
+        """
         try:
             with change.opened() as split:
-                after = self._timed(split)
+                return self._compared(change, split)
+        except SessionError:
+            raise
         except UnknownStageError as stage:
             return f"{_begun(change.name)} could not be tried: {stage}, a later stage, cannot be built again."
         except AdvisorError as error:
             return f"{_begun(change.name)} could not be measured. {error}"
         except Exception as error:  # It runs the user's functions, which may raise anything.
             return f"{_begun(change.name)} could not be measured. {brief(error)}"
-        return Remedy(change.name, change.how, self.input_s, after[0], self._step_s, after[1], change.caveat)
 
-    def _timed(self, split: Split) -> tuple[float, float]:
-        """Return the time of the pipeline alone, and of the whole step (s for each training step)."""
-        stream = split.stream(self.batch_size, 0, 0)
-        return seconds_per_element(stream, self.seconds), self._time_step(split)
+    def _compared(self, change: Change, split: Split) -> Remedy:
+        """Time the step before and with ``change`` in turn, so that both meet the same other programs."""
+        input_s, step_after, each_s = self._input_s(split), self._time_steps(split), self.seconds / ROUNDS
+        pairs = [(self._step_before(each_s), step_after(each_s)) for _ in range(ROUNDS)]
+        before_s, after_s = (geometric_mean(times) for times in zip(*pairs, strict=True))
+        times = (self.input_s, input_s, before_s, after_s)
+        return Remedy(change.name, change.how, *times, change.caveat, lower_speedup(pairs))
+
+    def _input_s(self, split: Split) -> float:
+        return seconds_per_element(split.stream(self.batch_size, 0, 0), self.seconds)
+
+
+def lower_speedup(pairs: Sequence[tuple[float, float]]) -> float:
+    """Return a lower bound of the speedup, with 95 % confidence, from the times in ``ROUNDS`` rounds.
+
+    ``pairs`` are (time before, time with the change). The logarithms of their ratios are taken as normal:
+    noise of a ratio is relative.
+    """
+    logs = [math.log(before / after) for before, after in pairs]
+    return math.exp(fmean(logs) - _STUDENT_95 * stdev(logs) / math.sqrt(len(logs)))
 
 
 @dataclass(frozen=True)
@@ -109,14 +143,14 @@ class Candidates:
     def _cache(self) -> Iterator[Change | str]:
         if all(kind(stage.dataset) in _CACHE_SAVES_NOTHING for stage in self._slow):
             return
-        size, free = self.before.examples * self.before.example_bytes, psutil.virtual_memory().available
+        size, free = self.before.examples * self.before.example_bytes, _free_bytes()
         if size > _MEMORY_SHARE * free:
             yield (
-                f"A cache could not be tried: the examples take {_bytes(size)}, more than a quarter of the "
-                f"free memory ({_bytes(free)})."
+                f"A cache could not be tried: the examples take {memory(size)}, more than a quarter of the "
+                f"free memory ({memory(free)})."
             )
             return
-        caveat = f"It holds {_bytes(size)}, and repeats random augmentation that comes before it."
+        caveat = f"It holds {memory(size)}, and repeats random augmentation that comes before it."
         yield Change("cache", "End the train dataset with .cache().", self._open_cached, caveat)
 
     def _producers(self, count: int) -> Change | str:
@@ -210,8 +244,12 @@ def _advice(stage: Stage) -> str:
     )
 
 
-def _bytes(size: float) -> str:
-    return f"{size / 1e9:,.1f} GB" if size >= 1e9 else f"{size / 1e6:,.1f} MB"
+def _free_bytes() -> int:
+    """Return how much more memory this process can have, of the machine's and below a limit of its own."""
+    of_machine, used = int(psutil.virtual_memory().available), devices.memory()
+    if used.limit_bytes is None or used.charged_bytes is None:
+        return of_machine
+    return min(of_machine, used.limit_bytes - used.charged_bytes)
 
 
 def _begun(name: str) -> str:

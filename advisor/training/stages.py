@@ -16,10 +16,13 @@ from advisor.training.transformations import (
     is_memory_cache,
     kind,
     name_of,
+    shuffle_buffer_of,
 )
 
 _FILLING_SHARE = 0.25
 _CACHE_TIMES = 4.0
+_CACHE_FLOOR_S = 5.0
+_FULL_CACHE_GAIN = 4.0
 _ONE_TO_ONE = frozenset(
     {
         *("_MapDataset", "_ParallelMapDataset", "_ShuffleDataset", "_PrefetchDataset", "CacheDataset"),
@@ -53,7 +56,10 @@ class TimedPipeline:
 
 
 def time_stages(dataset: Dataset, seconds: float) -> TimedPipeline:
-    """Time ``dataset`` and all that it reads, each for about ``seconds``."""
+    """Time ``dataset`` and all that it reads, each for about ``seconds``.
+
+    Raises :class:`~advisor.training.transformations.UnknownStageError` where a stage cannot be looked into.
+    """
     inputs = [time_stages(source, seconds) for source in inputs_of(dataset)]
     notes = tuple(note for source in inputs for note in source.notes)
     if is_memory_cache(dataset):
@@ -81,7 +87,7 @@ def _quick_to_start(dataset: Dataset, inputs: Sequence[TimedPipeline], seconds: 
     sources = [source.dataset for source in inputs]
     if kind(dataset) == "_ShuffleDataset":
         limit = shuffle_limit(inputs[0].time_s, seconds)
-        if int(dataset._buffer_size) > limit:
+        if shuffle_buffer_of(dataset) > limit:
             return sources[0].shuffle(limit)
     if all(new is old for new, old in zip(sources, inputs_of(dataset), strict=True)):
         return dataset
@@ -89,11 +95,15 @@ def _quick_to_start(dataset: Dataset, inputs: Sequence[TimedPipeline], seconds: 
 
 
 def _is_full(cache: Dataset, source_s: float, seconds: float) -> bool:
-    """Fill ``cache`` where that does not take long; return whether it is full, then or from before."""
-    limit = _CACHE_TIMES * seconds
-    if int(cache.cardinality()) * source_s <= limit:
+    """Fill ``cache`` where that does not take long; return whether it is full, then or from before.
+
+    A few seconds are never long, so that a small cache is filled however slow the machine is.
+    """
+    limit = max(_CACHE_TIMES * seconds, _CACHE_FLOOR_S)
+    elements = int(cache.cardinality())
+    if elements != tf.data.INFINITE_CARDINALITY and elements * source_s <= limit:
         return read_through(cache, limit)
-    return seconds_per_element(cache, seconds) < source_s / 2
+    return seconds_per_element(cache, seconds) * _FULL_CACHE_GAIN < source_s
 
 
 def _timed_cache(cache: Dataset, seconds: float) -> TimedPipeline:

@@ -20,7 +20,9 @@ class Reader:
     def __init__(self, dataset: tf.data.Dataset) -> None:
         with tf.device("CPU"):
             self._iterator = iter(dataset)
-        self._read = tf.function(_read, autograph=False)
+        # Traced here, so that no reading is timed with it.
+        limit = tf.TensorSpec([], tf.int64)
+        self._read = tf.function(_read, autograph=False).get_concrete_function(self._iterator, limit)
         self.has_ended = False
 
     def read(self, limit: int) -> int:

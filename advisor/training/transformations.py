@@ -1,15 +1,16 @@
 """The ``tf.data`` objects of a pipeline: what they read from, their names, and copies on other inputs.
 
 TensorFlow has no public view of them. Those that can be copied keep each argument as an attribute of its
-name, with an underscore before it.
+name, with an underscore before it. A version of TensorFlow that keeps something elsewhere raises
+:class:`UnknownStageError` in whatever looks for it.
 """
 
 import inspect
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import tensorflow as tf
 
@@ -41,9 +42,27 @@ _DETERMINISTIC = {"default": None, "true": True, "false": False}
 _FROM_GENERATOR = "tensorflow.python.data.ops.from_generator_op"
 _LIBRARIES = ("tensorflow", "keras")
 
+_Further = ParamSpec("_Further")
+_Found = TypeVar("_Found")
+
 
 class UnknownStageError(Exception):
-    """A stage that cannot be copied; its text is the name of the stage."""
+    """A stage that cannot be looked into or copied; its text is the name of the stage."""
+
+
+def _looking_inside(
+    look: Callable[Concatenate[Dataset, _Further], _Found],
+) -> Callable[Concatenate[Dataset, _Further], _Found]:
+    """Let ``look`` raise :class:`UnknownStageError` where TensorFlow has not what it looks for."""
+
+    @wraps(look)
+    def guarded(dataset: Dataset, /, *further: _Further.args, **named: _Further.kwargs) -> _Found:
+        try:
+            return look(dataset, *further, **named)
+        except (AttributeError, LookupError, TypeError) as error:
+            raise UnknownStageError(_plain_name(dataset)) from error
+
+    return guarded
 
 
 def kind(dataset: Dataset) -> str:
@@ -51,6 +70,7 @@ def kind(dataset: Dataset) -> str:
     return type(dataset).__name__
 
 
+@_looking_inside
 def inputs_of(dataset: Dataset) -> list[Dataset]:
     """Return the datasets that the last transformation reads; files and generators have none."""
     if kind(dataset) in _READERS or generator_of(dataset) is not None:
@@ -65,6 +85,7 @@ def parts_of(dataset: Dataset) -> Iterator[Dataset]:
         yield from parts_of(source)
 
 
+@_looking_inside
 def generator_of(dataset: Dataset) -> Callable[..., Any] | None:
     """Return the Python function of a ``from_generator``, which is a flat map to TensorFlow."""
     if kind(dataset) != "_FlatMapDataset" or _module(dataset._map_func._func) != _FROM_GENERATOR:
@@ -75,6 +96,7 @@ def generator_of(dataset: Dataset) -> Callable[..., Any] | None:
     return generator
 
 
+@_looking_inside
 def is_hidden(dataset: Dataset) -> bool:
     """Return whether the last transformation is no stage to a user: TensorFlow or we added it."""
     if kind(dataset) != "_MapDataset":
@@ -83,16 +105,25 @@ def is_hidden(dataset: Dataset) -> bool:
     return _module(function) == data.__name__ or _is_internal(function)
 
 
+@_looking_inside
 def is_enumerate(dataset: Dataset) -> bool:
     """Return whether ``dataset`` is a zip with the counter that TensorFlow makes for itself."""
     return kind(dataset) == "_ZipDataset" and kind(dataset._inputs()[0]) == "_VariantDataset"
 
 
+@_looking_inside
 def is_memory_cache(dataset: Dataset) -> bool:
     """Return whether the last transformation is a cache in memory rather than in files."""
     return kind(dataset) == "CacheDataset" and not dataset._filename.numpy()
 
 
+@_looking_inside
+def shuffle_buffer_of(dataset: Dataset) -> int:
+    """Return how many elements the shuffle ``dataset`` holds."""
+    return int(dataset._buffer_size)
+
+
+@_looking_inside
 def name_of(dataset: Dataset) -> str:
     """Return what a user would call the last transformation, as in ``map load_image (my_data.py:12)``."""
     generator = generator_of(dataset)
@@ -100,11 +131,9 @@ def name_of(dataset: Dataset) -> str:
         return f"generator {name_of_function(generator)}"
     if is_enumerate(dataset):
         return "enumerate"
-    plain = kind(dataset).strip("_").removesuffix("V2").removesuffix("Dataset")
-    words = re.sub(r"(?<!^)(?=[A-Z])", " ", plain).lower()
     own = (wrapper._func for wrapper in dataset._functions() if not _is_internal(wrapper._func))
     named = (name_of_function(function) for function in own)
-    return " ".join([_NAMES.get(kind(dataset), words), *list(named)[:1]])
+    return " ".join([_plain_name(dataset), *list(named)[:1]])
 
 
 def name_of_function(function: Any) -> str:
@@ -122,6 +151,7 @@ def name_of_function(function: Any) -> str:
     return f"{name} ({place}{code.co_firstlineno})"
 
 
+@_looking_inside
 def copied(dataset: Dataset, inputs: Sequence[Dataset]) -> Dataset:
     """Return the last transformation of ``dataset`` on other ``inputs``.
 
@@ -134,6 +164,7 @@ def copied(dataset: Dataset, inputs: Sequence[Dataset]) -> Dataset:
     return make(dataset, inputs)
 
 
+@_looking_inside
 def in_parallel(dataset: Dataset, stages: Sequence[Dataset]) -> Dataset:
     """Return ``dataset`` with each of ``stages``, which are sequential, calling its function in parallel.
 
@@ -145,6 +176,13 @@ def in_parallel(dataset: Dataset, stages: Sequence[Dataset]) -> Dataset:
     if all(new is old for new, old in zip(inputs, inputs_of(dataset), strict=True)):
         return dataset
     return copied(dataset, inputs)
+
+
+def _plain_name(dataset: Dataset) -> str:
+    """Return the name of the last transformation without that of a function."""
+    plain = kind(dataset).strip("_").removesuffix("V2").removesuffix("Dataset")
+    words = re.sub(r"(?<!^)(?=[A-Z])", " ", plain).lower()
+    return _NAMES.get(kind(dataset), words)
 
 
 def _is_internal(function: Any) -> bool:
@@ -180,7 +218,7 @@ def _shuffled(dataset: Dataset, inputs: Sequence[Dataset]) -> Dataset:
     """Return a shuffle with the seed of the operation; it is 0 where the user gave none."""
     reshuffle = dataset._reshuffle_each_iteration
     seed = int(dataset._seed2) or None
-    return inputs[0].shuffle(int(dataset._buffer_size), seed=seed, reshuffle_each_iteration=reshuffle)
+    return inputs[0].shuffle(shuffle_buffer_of(dataset), seed=seed, reshuffle_each_iteration=reshuffle)
 
 
 def _zipped(dataset: Dataset, inputs: Sequence[Dataset]) -> Dataset:

@@ -7,6 +7,7 @@ import keras
 import tensorflow as tf
 
 from advisor.training.data import Batch
+from advisor.training.graphs import forget_gradients
 
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 
@@ -24,6 +25,7 @@ def unused_features(forward: Callable[[Batch], Any], batch: Batch, paths: Sequen
         return forward(keras.tree.pack_sequence_as(batch, given))
 
     graph = tf.function(traced, autograph=False).get_concrete_function(*keras.tree.flatten(batch)).graph
+    forget_gradients(graph)
     read = _operations_read(graph, {})
     named = zip(paths, leaves, strict=True)
     return tuple(path for path, parts in named if path.startswith("x") and not _any_in(parts, read))
@@ -54,7 +56,8 @@ def _inputs_read(operation: Any, known: dict[str, set[int]]) -> list[tf.Tensor]:
     if operation.type not in _CALLS:
         return inputs
     name = operation.get_attr("f").name
-    called = getattr(operation.graph._get_function(name), "graph", None)
+    find = getattr(operation.graph, "_get_function", None)  # Not every version of TensorFlow need have it.
+    called = getattr(find and find(name), "graph", None)
     if called is None:
         return inputs
     if name not in known:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from advisor.analysis.bottleneck import is_input_bound
 from advisor.analysis.throughput import reference_batch_size, step_parts
-from advisor.errors import SessionError
+from advisor.errors import AdvisorError
 from advisor.records.measurement import BatchMeasurement
 from advisor.records.requests import MeasureRequest
 from advisor.workflows.ports import Progress
@@ -21,18 +21,20 @@ def examine(sweep: Sweep, progress: Progress) -> None:
     batch_size = reference_batch_size(sweep.result().table)
     if batch_size is None:
         return
-    try:
-        _look(sweep, sweep.rows[batch_size], progress)
-        if sweep.request.profile is not None:
-            _profile(sweep, batch_size, progress)
-    except SessionError as error:
-        sweep.keeper.drop()
-        progress.say(f"The step could not be looked into: {error.message}")
+    looks = [(_look, "The step could not be looked into")]
+    if sweep.request.profile is not None:
+        looks.append((_profile, "The step could not be profiled"))
+    for look, without in looks:
+        try:
+            look(sweep, sweep.rows[batch_size], progress)
+        except AdvisorError as error:
+            sweep.keeper.drop()
+            progress.say(f"{without}: {error}")
 
 
 def _look(sweep: Sweep, row: BatchMeasurement, progress: Progress) -> None:
     request = sweep.request
-    if row.compute_blocks and row.input_blocks and not _asks_for_more(row, request):
+    if row.diagnosis is not None and not _asks_for_more(row, request):
         return
     progress.say(f"Looking into a step of batch size {row.batch_size:,}.")
     session = sweep.keeper.session()
@@ -49,11 +51,11 @@ def _asks_for_more(row: BatchMeasurement, request: MeasureRequest) -> bool:
     return request.input_workers not in (0, tried)
 
 
-def _profile(sweep: Sweep, batch_size: int, progress: Progress) -> None:
+def _profile(sweep: Sweep, row: BatchMeasurement, progress: Progress) -> None:
     folder, session = sweep.request.profile, sweep.keeper.session()
     assert folder is not None
-    session.reset(batch_size, {}, SEED)
+    session.reset(row.batch_size, {}, SEED)
     session.train(1)
     files = session.profile(folder, PROFILED_STEPS)
     named = ", ".join(map(str, files))
-    progress.say(f"Profile of {PROFILED_STEPS} steps at batch size {batch_size:,}: {named}")
+    progress.say(f"Profile of {PROFILED_STEPS} steps at batch size {row.batch_size:,}: {named}")

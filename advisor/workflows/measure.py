@@ -15,6 +15,9 @@ from advisor.workflows.stale import stale_measurement
 from advisor.workflows.sweep import Sweep
 from advisor.workflows.tools import SessionKeeper, Tools, describe
 
+LAG = 2
+"""So many other batch sizes lie between two timings of one."""
+
 
 def measure(
     tools: Tools, request: MeasureRequest, variants: Mapping[str, SessionFactory] | None = None
@@ -57,6 +60,7 @@ def ensure_measured(
     _run([sweep, *beside], sizes, tools)
     if request.refine:
         sweep.refine()
+    _finish([sweep, *beside], tools)
     examine(sweep, tools.progress)
     found = sweep.result()
     if all(row.outcome is MeasurementOutcome.FAILED for row in found.table):
@@ -91,7 +95,11 @@ def check_batch_size(batch_size: int, examples: int) -> None:
 
 
 def _run(sweeps: Sequence[Sweep], batch_sizes: Sequence[int], tools: Tools) -> None:
-    """Let every sweep measure each batch size in turn, until none has a larger one to try."""
+    """Let every sweep measure each batch size in turn, until none has a larger one to try.
+
+    A size is timed again ``LAG`` sizes later: by then the machine may have drifted, and what was compiled is
+    still there.
+    """
     running = list(sweeps)
     for done, batch_size in enumerate(batch_sizes, start=1):
         running = [sweep for sweep in running if sweep.measure(batch_size)]
@@ -99,6 +107,22 @@ def _run(sweeps: Sequence[Sweep], batch_sizes: Sequence[int], tools: Tools) -> N
         tools.progress.advance("batch sizes measured", len(batch_sizes) if last else done, len(batch_sizes))
         if last:
             return
+        if done > LAG:
+            _measure_again(sweeps, batch_sizes[done - LAG - 1])
+
+
+def _finish(sweeps: Sequence[Sweep], tools: Tools) -> None:
+    """Time batch sizes again, all of them in turn, until no sweep asks for more."""
+    while sizes := sorted({size for sweep in sweeps for size in sweep.unfinished}):
+        for done, batch_size in enumerate(sizes, start=1):
+            _measure_again(sweeps, batch_size)
+            tools.progress.advance("batch sizes timed again", done, len(sizes))
+
+
+def _measure_again(sweeps: Sequence[Sweep], batch_size: int) -> None:
+    for sweep in sweeps:
+        if batch_size in sweep.unfinished:
+            sweep.measure_again(batch_size)
 
 
 def _variant(tools: Tools, keeper: SessionKeeper, name: str, request: MeasureRequest) -> Sweep | Comparison:

@@ -1,6 +1,6 @@
 """Which recorded measurement no longer holds, and what has changed since."""
 
-from advisor.records.description import WorkloadDescription
+from advisor.records.description import TIMING_PARTS, Configuration, WorkloadDescription
 from advisor.records.measurement import MeasurementRun
 from advisor.workflows.ports import MeasurementStore
 
@@ -13,10 +13,18 @@ def present_measurement(store: MeasurementStore, description: WorkloadDescriptio
 
 
 def stale_measurement(store: MeasurementStore, description: WorkloadDescription) -> str:
-    """Return a sentence about the newest measurement where none holds, or nothing."""
+    """Return a sentence about the newest measurement under the same options where none holds, or nothing."""
+    options = _options(description.configuration)
     runs = store.latest_measurements(description.name)
-    if not runs or present_measurement(store, description):
+    newest = next((run for run in runs if _options(run.configuration) == options), None)
+    if newest is None or present_measurement(store, description):
         return ""
-    changed = ", ".join(runs[0].fingerprint.changed(description.fingerprint)).replace("_", " ")
-    minute = runs[0].measured_at[:16].replace("T", " ")
+    parts = newest.fingerprint.changed(description.fingerprint)
+    changed = ", ".join(part for part in parts if part in TIMING_PARTS).replace("_", " ")
+    minute = newest.measured_at[:16].replace("T", " ")
     return f"The measurement of {minute} UTC is stale ({changed} changed)."
+
+
+def _options(configuration: Configuration) -> tuple[str, bool, int | None]:
+    """Return what a user chooses: another choice is another question, and leaves the old answer as it is."""
+    return configuration.precision, configuration.xla, configuration.steps_per_call

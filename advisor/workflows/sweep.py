@@ -1,23 +1,24 @@
 """One pass over growing batch sizes in one configuration; every size is recorded as soon as it is known."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from advisor.analysis.memory_growth import predicted_bytes
 from advisor.analysis.quantities import memory, number
 from advisor.analysis.throughput import summarize
 from advisor.errors import (
+    AdvisorError,
     OutOfMemoryError,
     SessionError,
     SessionTimeoutError,
     SuspectedMemoryError,
-    WorkloadError,
 )
 from advisor.records.description import WorkloadDescription
 from advisor.records.measurement import BatchMeasurement, MeasurementOutcome, Throughput
 from advisor.records.requests import MeasureRequest
+from advisor.workflows.ports import LoadWatch
 from advisor.workflows.stale import present_measurement
-from advisor.workflows.timing import is_timed, time_batch_size
+from advisor.workflows.timing import another_visit, first_visit, is_timed
 from advisor.workflows.tools import SessionKeeper, Tools
 
 HOPELESS = 1.5
@@ -40,10 +41,11 @@ class Sweep:
         variant: str = "",
     ) -> None:
         self.keeper, self.request = keeper, request
-        self._with = f" with {variant}" if variant else ""
+        self._with = f" ({variant})" if variant else ""
         self._tools, self._description = tools, description
         recorded = present_measurement(tools.store, description)
         self._rows = {row.batch_size: row for row in recorded.measurements} if recorded else {}
+        self._unfinished: set[int] = set()
 
     @property
     def rows(self) -> Mapping[int, BatchMeasurement]:
@@ -56,13 +58,31 @@ class Sweep:
         A size that did not run is tried again: there may be more memory by now.
         """
         row = self._rows.get(batch_size)
-        if row is None or row.outcome is not MeasurementOutcome.OK or not is_timed(row, self.request):
+        if row is None or not self._holds(row):
             row = self._run(batch_size)
             self.remember(row)
             if row.detail:
-                said = row.detail.splitlines()[0]
-                self._tools.progress.say(f"Batch size {batch_size:,}{self._with}: {said}")
+                self._say(batch_size, row.detail)
+        if row.outcome is MeasurementOutcome.OK:
+            self._unfinished.add(batch_size)
         return row.outcome not in _ENDS
+
+    @property
+    def unfinished(self) -> Sequence[int]:
+        """Batch sizes that were asked for and ran, and have to be timed once more; ascending."""
+        return sorted(size for size in self._unfinished if not is_timed(self._rows[size], self.request))
+
+    def measure_again(self, batch_size: int) -> None:
+        """Time an unfinished ``batch_size`` once more; if that fails, what is known of it stays."""
+        load = self._tools.load
+        try:
+            session = self.keeper.session()
+            load.start()
+            self.remember(_loaded(another_visit(session, self._rows[batch_size], self.request), load))
+        except AdvisorError as error:
+            self.keeper.drop()
+            self._unfinished.discard(batch_size)
+            self._say(batch_size, f"It could not be timed again: {error}")
 
     def refine(self) -> None:
         """Look for the largest batch size that fits, between the last that did and the first that did not."""
@@ -90,28 +110,31 @@ class Sweep:
         ran = (row for row in self._rows.values() if row.outcome is MeasurementOutcome.OK)
         return sorted(ran, key=lambda row: row.batch_size)
 
+    def _holds(self, row: BatchMeasurement) -> bool:
+        """Return whether ``row`` ran under what is asked for now, with no more memory than there is now."""
+        if row.outcome is not MeasurementOutcome.OK or self.request.probe_longest > row.probed_longest:
+            return False
+        used, limit = row.memory.charged_bytes, self.keeper.session().memory().limit_bytes
+        return used is None or limit is None or used <= limit
+
     def _run(self, batch_size: int) -> BatchMeasurement:
         if batch_size > self._description.training_examples:
             return BatchMeasurement(batch_size, MeasurementOutcome.DATASET_LIMITED, self._limited_by_data())
         self._tools.progress.say(f"Measuring batch size {number(batch_size)}{self._with}.")
         try:
-            return self._expected_to_fail(batch_size) or self._time(batch_size)
-        except SuspectedMemoryError:
-            self.keeper.drop()  # The kill may have had another cause: only a second one is believed.
-        except SessionError as error:
-            return self._failed(batch_size, error)
-        except WorkloadError as error:
-            return BatchMeasurement(batch_size, MeasurementOutcome.FAILED, str(error))
-        try:
-            return self._time(batch_size)
-        except SessionError as error:
-            return self._failed(batch_size, error)
+            try:
+                return self._expected_to_fail(batch_size) or self._time(batch_size)
+            except SuspectedMemoryError:
+                self.keeper.drop()  # The kill may have had another cause: only a second one is believed.
+                return self._time(batch_size)
+        except AdvisorError as error:
+            self.keeper.drop()
+            return BatchMeasurement(batch_size, self._outcome(batch_size, error), _detail(error))
 
     def _time(self, batch_size: int) -> BatchMeasurement:
         session, load = self.keeper.session(), self._tools.load
         load.start()
-        row = time_batch_size(session, batch_size, self.request)
-        return replace(row, competing_cpus=load.competing_cpus(), gpu_processes=load.gpu_processes())
+        return _loaded(first_visit(session, batch_size, self.request), load)
 
     def _expected_to_fail(self, batch_size: int) -> BatchMeasurement | None:
         """Return an outcome without a run where the growth so far leaves no doubt of it."""
@@ -127,11 +150,7 @@ class Sweep:
             f"{memory(need)} of memory, and {memory(limit)} may be used.",
         )
 
-    def _failed(self, batch_size: int, error: SessionError) -> BatchMeasurement:
-        self.keeper.drop()
-        return BatchMeasurement(batch_size, self._outcome(batch_size, error), _detail(error))
-
-    def _outcome(self, batch_size: int, error: SessionError) -> MeasurementOutcome:
+    def _outcome(self, batch_size: int, error: AdvisorError) -> MeasurementOutcome:
         """Return what ``error`` means; a mere suspicion counts only where a smaller batch size has run."""
         if isinstance(error, SessionTimeoutError):
             return MeasurementOutcome.TIMEOUT
@@ -140,6 +159,9 @@ class Sweep:
         )
         is_memory = isinstance(error, OutOfMemoryError) and not baseless
         return MeasurementOutcome.OUT_OF_MEMORY if is_memory else MeasurementOutcome.FAILED
+
+    def _say(self, batch_size: int, detail: str) -> None:
+        self._tools.progress.say(f"Batch size {batch_size:,}{self._with}: {detail.splitlines()[0]}")
 
     def _limited_by_data(self) -> str:
         return f"The training split has {self._description.training_examples:,} examples."
@@ -159,5 +181,12 @@ class Sweep:
         return middle if middle not in self._rows else None
 
 
-def _detail(error: SessionError) -> str:
-    return f"{error.message}\n{error.detail}".strip()
+def _detail(error: AdvisorError) -> str:
+    return f"{error.message}\n{error.detail}".strip() if isinstance(error, SessionError) else str(error)
+
+
+def _loaded(row: BatchMeasurement, load: LoadWatch) -> BatchMeasurement:
+    """Return ``row`` with what other programs did, the worst of all its visits."""
+    seen = [cpus for cpus in (row.competing_cpus, load.competing_cpus()) if cpus is not None]
+    on_gpu = sorted({*row.gpu_processes, *load.gpu_processes()})
+    return replace(row, competing_cpus=max(seen, default=None), gpu_processes=tuple(on_gpu))

@@ -1,7 +1,8 @@
-"""Times blocks of steps until they are precise enough."""
+"""Times blocks of steps, visit by visit, until they are precise enough."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from advisor.analysis.step_times import precise_enough, steady_blocks
 from advisor.records.measurement import BatchMeasurement, MeasurementOutcome
@@ -9,8 +10,13 @@ from advisor.records.requests import MeasureRequest
 from advisor.records.session import BlockTiming, MemoryUse, StepPart
 from advisor.workflows.ports import TrainingSession
 
-BLOCKS = 20
-"""Blocks that the time is cut into: enough to see drift, few enough that synchronization costs nothing."""
+VISITS = 2
+"""Each batch size is timed so often at least, with all others in between: machines drift."""
+MOST_VISITS = 5
+SHORT_VISIT_S = 0.4
+"""Where more time is asked for than ``VISITS`` of this length take, it is shared by up to ``MOST_VISITS``."""
+BLOCKS = 10
+"""Blocks that a visit is cut into: enough to see drift, few enough that synchronization costs nothing."""
 LONGEST_BLOCK_S = 0.05
 LEAST_BLOCKS = 4
 SINGLE_STEPS = 6
@@ -24,7 +30,7 @@ SEED = 0
 RunBlock = Callable[[int], BlockTiming]
 
 
-def time_batch_size(session: TrainingSession, batch_size: int, request: MeasureRequest) -> BatchMeasurement:
+def first_visit(session: TrainingSession, batch_size: int, request: MeasureRequest) -> BatchMeasurement:
     """Time whole steps at ``batch_size``, after one on the largest example where that is asked for."""
     preparation = session.reset(batch_size, {}, SEED)
     probed = MemoryUse()
@@ -32,7 +38,7 @@ def time_batch_size(session: TrainingSession, batch_size: int, request: MeasureR
         session.train_part(StepPart.LONGEST, 1)
         probed = session.memory()
         session.reset(batch_size, {}, SEED)
-    warm_up, steady = steady_blocks(_time(session.train, request.seconds, request.precision))
+    warm_up, steady = steady_blocks(_time(session.train, _visit_s(request)))
     return BatchMeasurement(
         batch_size,
         MeasurementOutcome.OK,
@@ -41,39 +47,60 @@ def time_batch_size(session: TrainingSession, batch_size: int, request: MeasureR
         steady,
         preparation.compile_s,
         max(probed, session.memory(), key=lambda use: use.charged_bytes or use.peak_bytes or 0),
+        probed_longest=request.probe_longest,
     )
 
 
+def another_visit(
+    session: TrainingSession, row: BatchMeasurement, request: MeasureRequest
+) -> BatchMeasurement:
+    """Return ``row`` with its steps timed once more."""
+    session.reset(row.batch_size, {}, SEED)
+    visit = _time(session.train, _visit_s(request))
+    return replace(row, later_visits=(*row.later_visits, visit))
+
+
 def time_parts(session: TrainingSession, row: BatchMeasurement, request: MeasureRequest) -> BatchMeasurement:
-    """Return ``row`` with the parts of its step timed by themselves."""
+    """Return ``row`` with the parts of its step timed by themselves, and whole steps beside them."""
     session.reset(row.batch_size, {}, SEED)
     seconds = PARTS_SHARE * request.seconds
 
     def blocks(part: StepPart) -> tuple[BlockTiming, ...]:
-        return _time(lambda steps: session.train_part(part, steps), seconds, request.precision)
+        return _time(partial(session.train_part, part), seconds)
 
-    return replace(row, compute_blocks=blocks(StepPart.COMPUTE), input_blocks=blocks(StepPart.INPUT))
+    return replace(
+        row,
+        together_blocks=_time(session.train, seconds),
+        compute_blocks=blocks(StepPart.COMPUTE),
+        input_blocks=blocks(StepPart.INPUT),
+    )
 
 
 def is_timed(row: BatchMeasurement, request: MeasureRequest) -> bool:
-    """Return whether more blocks than ``row`` has are not asked for."""
-    return _is_enough((*row.warm_up_blocks, *row.blocks), request.seconds, request.precision)
+    """Return whether no more visits than ``row`` has are asked for."""
+    timed_s = sum(block.seconds for visit in row.visits for block in visit[1:])
+    if timed_s >= PATIENCE * request.seconds:
+        return True
+    is_used_up = len(row.visits) >= VISITS and timed_s >= request.seconds
+    return is_used_up or precise_enough(row.visits, request.precision)
 
 
-def _time(run: RunBlock, seconds: float, precision: float) -> tuple[BlockTiming, ...]:
+def _visit_s(request: MeasureRequest) -> float:
+    return max(request.seconds / MOST_VISITS, min(request.seconds / VISITS, SHORT_VISIT_S))
+
+
+def _time(run: RunBlock, seconds: float) -> tuple[BlockTiming, ...]:
     """Return all blocks in their order: single steps first, unless they take long, then ever longer ones."""
     blocks = [run(1)]
-    while not _is_enough(blocks, seconds, precision):
+    while not _is_over(blocks[1:], seconds):
         blocks.append(run(_steps_of_next(blocks, seconds)))
     return tuple(blocks)
 
 
-def _is_enough(blocks: Sequence[BlockTiming], seconds: float, precision: float) -> bool:
-    counted = blocks[1:]
+def _is_over(counted: Sequence[BlockTiming], seconds: float) -> bool:
     timed_s = sum(block.seconds for block in counted)
     enough = LEAST_BLOCKS if timed_s < PATIENCE * seconds else 1
-    is_over = timed_s >= seconds and len(counted) >= enough
-    return is_over or (len(counted) >= BLOCKS // 2 and precise_enough(counted, precision))
+    return timed_s >= seconds and len(counted) >= enough
 
 
 def _steps_of_next(blocks: Sequence[BlockTiming], seconds: float) -> int:

@@ -171,8 +171,9 @@ def test_an_input_verdict_says_which_stage_is_slow_and_what_helps_most() -> None
         (PipelineStage("generator rows", 1e-6), PipelineStage("map load", 9e-5)),
         (
             Remedy("cache", "Cache it.", 1e-2, 5e-3, 1e-2, 5e-3, "Mind the memory."),
-            Remedy("parallel map", "Map in parallel.", 1e-2, 1e-3, 1e-2, 2e-3),
+            Remedy("parallel map", "Map in parallel.", 1e-2, 1e-3, 1e-2, 2e-3, "", 1.1),
             Remedy("2 producers", "Use two.", 1e-2, 1e-2, 1e-2, 1e-2),
+            Remedy("parallel reads", "Read in parallel.", 1e-2, 5e-3, 1e-2, 5e-3, "", 0.9),
         ),
         notes=("The reads could not be tried.",),
     )
@@ -182,7 +183,7 @@ def test_an_input_verdict_says_which_stage_is_slow_and_what_helps_most() -> None
     assert found.next[0] == "Its time goes to map load (99 %)."
     assert found.next[1] == "Map in parallel. Measured: 5.00 × as fast (10.0 ms → 2.00 ms per step)."
     assert found.next[2].endswith("Mind the memory.")
-    assert found.next[3] == "Tried without a gain: 2 producers."
+    assert found.next[3] == "Tried without a clear gain: 2 producers, parallel reads."
     assert found.next[4] == "The reads could not be tried."
     assert BottleneckKind.DISPATCH not in found.shares
 

@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.analysis.memory_growth import NEAR_LIMIT, is_near_limit, predicted_bytes
+from advisor.analysis.memory_growth import (
+    FURTHEST,
+    LEAST_GROWTH,
+    NEAR_LIMIT,
+    is_near_limit,
+    predicted_bytes,
+)
 from advisor.records.session import MemoryUse
 
 SIZES = st.integers(1, 1 << 20)
@@ -15,7 +21,18 @@ BYTES = st.integers(0, 1 << 45)
 def test_a_line_is_continued(fixed: int, each: int, smaller: int, factor: int) -> None:
     known = [(size, fixed + each * size) for size in (smaller, 2 * smaller, 3 * smaller)]
     larger = 3 * factor * smaller
-    assert predicted_bytes(known, larger) == pytest.approx(fixed + each * larger, rel=1e-9, abs=1)
+    found = predicted_bytes(known, larger)
+    grew = known[-1][1] >= LEAST_GROWTH * known[-2][1]
+    if grew and factor <= FURTHEST:
+        assert found == pytest.approx(fixed + each * larger, rel=1e-9, abs=1)
+    else:
+        assert found is None
+
+
+def test_noise_between_small_sizes_foretells_nothing() -> None:
+    assert predicted_bytes([(1, 1_500_000_000), (2, 1_520_000_000)], 512) is None
+    assert predicted_bytes([(1, 1_500_000_000), (2, 1_520_000_000)], 4) is None
+    assert predicted_bytes([(1, 1_500_000_000), (2, 1_400_000_000)], 4) is None
 
 
 @given(st.lists(SIZES, min_size=2, max_size=6, unique=True), st.data(), SIZES, SIZES)
@@ -23,9 +40,10 @@ def test_a_larger_batch_never_needs_less(
     sizes: list[int], data: st.DataObject, first: int, second: int
 ) -> None:
     known = [(size, data.draw(BYTES)) for size in sorted(sizes)]
-    low, high = (predicted_bytes(known, size) for size in sorted((first, second)))
-    assert low is not None and high is not None
-    assert max(used for _, used in known[-2:]) <= low <= high
+    found = [predicted_bytes(known, size) for size in sorted((first, second))]
+    foretold = [need for need in found if need is not None]
+    assert foretold == sorted(foretold)
+    assert all(need >= max(used for _, used in known[-2:]) for need in foretold)
 
 
 def test_one_size_foretells_nothing() -> None:

@@ -10,14 +10,18 @@ from hypothesis import strategies as st
 
 from advisor.analysis.step_times import (
     DRIFT,
+    USUAL_SPREAD,
     precise_enough,
     split_warm_up,
     steady_blocks,
     time_per_step,
+    visit_spread,
     without_call_overhead,
 )
 from advisor.records.session import BlockTiming
 from tests.analysis.evidence import blocks
+
+Visit = list[BlockTiming]
 
 TRUE_S = 1e-3
 
@@ -58,8 +62,7 @@ def test_the_interval_covers_the_mean(number: int, settings: Mapping[str, float]
     random = np.random.default_rng(1)
     repetitions, covered, errors = 400, 0, []
     for _ in range(repetitions):
-        _, steady = split_warm_up(simulated(random, number, **settings))  # type: ignore[arg-type]
-        found = time_per_step(steady)
+        found = time_per_step([simulated(random, number, **settings)])  # type: ignore[arg-type]
         covered += found.low <= TRUE_S <= found.high
         errors.append(found.estimate / TRUE_S - 1)
     assert covered / repetitions >= least
@@ -69,23 +72,69 @@ def test_the_interval_covers_the_mean(number: int, settings: Mapping[str, float]
 def test_the_mean_is_estimated_and_not_the_median() -> None:
     random = np.random.default_rng(2)
     times = np.where(random.random(4000) < 0.3, 1.3, 1.0)
-    found = time_per_step([BlockTiming(1, time, 1.0) for time in times])
-    assert found.estimate == pytest.approx(times.mean(), rel=1e-9)
+    found = time_per_step([[BlockTiming(1, time, 1.0) for time in times]])
+    assert found.estimate == pytest.approx(times.mean(), rel=0.001)
 
 
-def test_drift_is_a_floor_that_more_blocks_do_not_narrow() -> None:
-    found = time_per_step(blocks(2e-3, 1000))
-    assert math.log(found.high / found.estimate) == pytest.approx(DRIFT)
-    assert precise_enough(blocks(2e-3, 1000), 1.01 * DRIFT)
-    assert not precise_enough(blocks(2e-3, 1000), 0.99 * DRIFT)
+def visits_of(random: np.random.Generator, number: int, between: float, noise: float) -> list[Visit]:
+    """Visits of ten blocks after a first that never counts; the level of each is another."""
+    levels = random.normal(0, between, number)
+    return [
+        [BlockTiming(50, 50 * TRUE_S * math.exp(level + random.normal(0, noise)), 1.0) for _ in range(11)]
+        for level in levels
+    ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "number", "between"),
+    [
+        *((1, number, between) for number in (1, 2) for between in (0.0, 0.02)),  # as is presumed
+        *((10, 2, between) for between in (0.0, 0.05, 0.1)),
+        (10, 5, 0.1),
+    ],
+)
+def test_visits_that_differ_widen_the_interval_until_it_covers(
+    sizes: int, number: int, between: float
+) -> None:
+    random = np.random.default_rng(7)
+    covered = []
+    for _ in range(200 // sizes):
+        sweep = [visits_of(random, number, between, 0.03) for _ in range(sizes)]
+        spread = visit_spread(sweep)
+        found = [time_per_step(visits, spread) for visits in sweep]
+        covered += [interval.low <= TRUE_S <= interval.high for interval in found]
+    assert np.mean(covered) >= 0.9
+
+
+def test_the_spread_of_visits_is_recovered() -> None:
+    random = np.random.default_rng(8)
+    found = visit_spread([visits_of(random, 2, 0.06, 0.001) for _ in range(400)])
+    assert found.deviation == pytest.approx(0.06, rel=0.1)
+    assert found.freedom == USUAL_SPREAD.freedom + 400
+    assert visit_spread([]) == visit_spread([[blocks(1e-3)]]) == USUAL_SPREAD
+
+
+def test_drift_is_a_floor_that_nothing_narrows() -> None:
+    steady = [blocks(2e-3, 1000)] * 50
+    found = time_per_step(steady, visit_spread([steady]))
+    assert DRIFT < math.log(found.high / found.estimate) < 1.01 * DRIFT
+
+
+def test_steady_visits_become_precise_and_one_never_is() -> None:
+    needed = [number for number in range(1, 20) if precise_enough([blocks(2e-3)] * number, 0.02)]
+    assert needed == list(range(4, 20))
+    assert precise_enough([blocks(2e-3)] * 2, 0.05)
+    assert not precise_enough([blocks(2e-3)], 0.5)
+    assert not precise_enough([], 0.5)
+    apart = [blocks(2e-3), blocks(2.4e-3)] * 2
+    assert not precise_enough(apart, 0.05)
 
 
 def test_one_block_says_nothing_about_its_own_spread() -> None:
-    found = time_per_step(blocks(2e-3, 1))
+    found = time_per_step([blocks(2e-3, 1)])
     assert found.estimate == pytest.approx(2e-3)
     assert found.high / found.low > 1.5
-    assert not precise_enough(blocks(2e-3, 1), 0.05)
-    assert not precise_enough([], 0.05)
+    assert not precise_enough([blocks(2e-3, 1)] * 5, 0.05)
 
 
 @given(st.floats(1e-6, 1e3), st.integers(0, 1000), st.integers(1, 60))
@@ -93,7 +142,7 @@ def test_time_scales_with_the_unit_of_time(factor: float, seed: int, number: int
     original = simulated(np.random.default_rng(seed), number)
     scaled = [BlockTiming(block.steps, block.seconds * factor, 1.0) for block in original]
     assert len(split_warm_up(scaled)[0]) == len(split_warm_up(original)[0])
-    found, expected = time_per_step(scaled), time_per_step(original).scaled(factor)
+    found, expected = time_per_step([scaled]), time_per_step([original]).scaled(factor)
     assert (found.estimate, found.low, found.high) == pytest.approx(
         (expected.estimate, expected.low, expected.high)
     )
@@ -124,12 +173,6 @@ def test_a_stall_in_the_middle_is_no_warm_up() -> None:
     assert split_warm_up(series)[0] == ()
 
 
-def test_a_warm_up_that_may_not_be_over_is_not_precise_enough() -> None:
-    falling = [BlockTiming(10, 10 * TRUE_S * (1 + math.exp(-index / 4)), 1.0) for index in range(12)]
-    assert not precise_enough(falling, 1.0)
-    assert precise_enough(falling + list(blocks(TRUE_S, 40)), 0.05)
-
-
 def test_what_a_call_costs_is_no_part_of_a_step() -> None:
     random, overhead_s = np.random.default_rng(5), 1.5e-3
     found = []
@@ -141,7 +184,7 @@ def test_what_a_call_costs_is_no_part_of_a_step() -> None:
         ]
         warm_up, steady = steady_blocks(series)
         assert tuple(series) == (*warm_up, *steady) and all(block.steps == 50 for block in steady)
-        found.append(time_per_step(without_call_overhead(steady, warm_up)).estimate)
+        found.append(time_per_step([series]).estimate)
     assert np.mean(found) == pytest.approx(TRUE_S, rel=0.005)
     assert np.std(found) < 0.015 * TRUE_S
 

@@ -57,6 +57,9 @@ def measurement(batch_size: int, seconds: float = 0.25) -> BatchMeasurement:
         competing_cpus=0.5,
         gpu_processes=("trainer (7)",),
         diagnosis=diagnosis(),
+        later_visits=((BlockTiming(steps=20, seconds=0.3, training_loss=2.0),),),
+        together_blocks=(BlockTiming(steps=20, seconds=0.4, training_loss=2.0),),
+        probed_longest=True,
     )
 
 
@@ -147,7 +150,7 @@ def bottleneck() -> Bottleneck:
 
 def diagnosis() -> InputDiagnosis:
     """Return what was found in an input pipeline, with everything that one can find."""
-    remedy = Remedy("cache", "Cache it.", 0.2, 0.1, 0.25, 0.15, "Mind the memory.")
+    remedy = Remedy("cache", "Cache it.", 0.2, 0.1, 0.25, 0.15, "Mind the memory.", 1.5)
     stages = (PipelineStage("map", 1e-3),)
     return InputDiagnosis(64, stages, (remedy,), ("x['blob']",), 0.25, 2, ("A stage is unknown.",))
 

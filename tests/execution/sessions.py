@@ -172,12 +172,29 @@ class StubbornSession(TellingSession):
         _hang()
 
 
+class CompilingSession(SlopeSession):
+    """Takes more than a second for its first step, and hangs at its third."""
+
+    def train(self, steps: int) -> BlockTiming:
+        started = time.perf_counter()
+        time.sleep({0: 1.2, 1: 0.0}.get(self._step, 3600))
+        return replace(super().train(steps), seconds=time.perf_counter() - started)
+
+
 class LateSession(TellingSession):
-    """Takes a second to say what it is, as where much data is read."""
+    """Takes a second to say what it is, as where much data is read, and to look into a step."""
 
     def describe(self) -> WorkloadDescription:
         time.sleep(1.0)
         return super().describe()
+
+    def diagnose(self, seconds: float, input_workers: int) -> InputDiagnosis:
+        time.sleep(1.0)
+        return super().diagnose(seconds, input_workers)
+
+    def profile(self, folder: Path, steps: int) -> list[Path]:
+        time.sleep(1.0)
+        return super().profile(folder, steps)
 
 
 class SecretiveSession(TellingSession):
@@ -205,6 +222,10 @@ def open_faulty(reference: WorkloadReference) -> FaultySession:
 
 def open_stubborn(reference: WorkloadReference) -> StubbornSession:
     return StubbornSession()
+
+
+def open_compiling(reference: WorkloadReference) -> CompilingSession:
+    return CompilingSession(reference.source)
 
 
 def open_late(reference: WorkloadReference) -> LateSession:

@@ -5,13 +5,16 @@ import signal
 import subprocess
 import sys
 import time
+from collections import namedtuple
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
 
+from advisor.execution import load
 from advisor.execution.load import LoadWatch
 
 SPIN = "while True: pass"
@@ -78,6 +81,19 @@ def used_s(processes: list[psutil.Process]) -> float:
     return sum(sum(process.cpu_times()[:2]) for process in processes)
 
 
+def test_processors_that_this_process_may_not_use_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The clocks of three processors, of which the second is ours: it was busy for a quarter of the time."""
+    times = namedtuple("times", ["user", "system", "idle", "iowait", "guest"])
+    began = [times(0.0, 0.0, 0.0, 0.0, 0.0)] * 3
+    ended = [times(4.0, 0.0, 0.0, 0.0, 0.0), times(0.75, 0.25, 2.0, 1.0, 0.5), times(4.0, 0.0, 0.0, 0.0, 0.0)]
+    clocks = iter([began, ended])
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {1})
+    monkeypatch.setattr(load.psutil, "cpu_times", lambda percpu: next(clocks))
+    monkeypatch.setattr(load, "_own_s", lambda: 0.0)
+    monkeypatch.setattr(load, "time", SimpleNamespace(monotonic=iter([0.0, 4.0]).__next__))
+    assert LoadWatch().competing_cpus() == pytest.approx(0.25)
+
+
 def test_a_short_window_says_nothing() -> None:
     watch = LoadWatch()
     watch.start()
@@ -96,6 +112,16 @@ def test_programs_on_the_gpu_are_named_but_for_our_own(
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     tool(tmp_path, f"echo '{os.getpid()}, python'; echo '1, /usr/bin/trainer, with a comma'")
     assert LoadWatch().gpu_processes() == ("/usr/bin/trainer, with a comma (1)",)
+
+
+def test_numbers_of_no_process_here_are_of_another_container(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    tool(tmp_path, f"echo '{ended.pid}, python'; echo '[N/A], python'; echo; echo '1, trainer'")
+    assert LoadWatch().gpu_processes() == ("trainer (1)",)
 
 
 @pytest.mark.parametrize("text", [None, "exit 9", "exec sleep 60", "true"])

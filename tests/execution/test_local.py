@@ -216,6 +216,40 @@ def test_steps_that_are_known_to_be_slow_are_waited_for(monkeypatch: pytest.Monk
         session.train(3)
 
 
+def test_the_first_call_says_nothing_of_later_ones_once_there_is_another() -> None:
+    """The first step takes a second, as one that compiles does, and the third call hangs."""
+    session = open_session("open_compiling", call_timeout_s=1.5)
+    session.reset(8, {}, seed=0)
+    assert session.train(1).seconds > 1
+    session.train(1)
+    with pytest.raises(SessionTimeoutError, match=r"did not finish train within 1\.5 s"):
+        session.train(1)
+
+
+def test_looking_into_a_step_may_take_longer_than_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = open_session("open_late", call_timeout_s=0.5)
+    session.reset(8, {}, seed=0)
+    assert session.profile(tmp_path, 1)
+    assert session.diagnose(0.0, 0).stages == ()
+    monkeypatch.setattr(local, "CALL_TIMEOUT_S", 0.25)
+    with pytest.raises(SessionTimeoutError, match=r"did not finish diagnose within 0\.5 s"):
+        session.diagnose(0.0, 0)
+
+
+def test_too_little_memory_is_told_before_a_child_is_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process.subprocess, "Popen", lambda *_, **__: pytest.fail("a child was started"))
+    with pytest.raises(SessionError, match="limit of 8 bytes was asked for"):
+        open_session("open_slope", memory_limit_bytes=8)
+
+
+def test_a_child_gets_no_more_than_its_share() -> None:
+    session = open_session("open_slope", memory_limit_bytes=2 * GIB, memory_share_bytes=GIB)
+    assert session.describe().environment["data_limit_bytes"] == str(GIB)
+    session.close()
+
+
 def test_a_frozen_child_is_ended() -> None:
     session = open_session("open_slope", call_timeout_s=1.5)
     pid = pid_of(session)

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from advisor.errors import SessionError
 from advisor.execution import memory
-from advisor.execution.memory import default_memory_limit_bytes, limit_within_available
+from advisor.execution.memory import default_memory_limit_bytes, equal_share_bytes, limit_within_available
 
 GIB = 2**30
 MEMINFO = f"MemTotal: {16 * GIB // 1024} kB\nMemAvailable: {8 * GIB // 1024} kB\n"
@@ -69,10 +70,51 @@ def test_a_system_that_does_not_say(tmp_path: Path, files: Mapping[str, str]) ->
 
 
 @pytest.mark.parametrize(
-    ("asked", "available", "expected"), [(5, 9, 5), (9, 5, 5), (None, 5, 5), (5, None, 5), (None, None, None)]
+    ("asked", "share", "available", "expected"),
+    [
+        (5, None, 9, 5),
+        (9, None, 5, 5),
+        (None, None, 5, 5),
+        (5, None, None, 5),
+        (None, None, None, None),
+        (5, 3, 9, 3),
+        (2, 3, 9, 2),
+        (None, 3, 2, 2),
+        (None, 3, 9, 3),
+    ],
 )
 def test_no_limit_exceeds_what_is_available(
-    asked: int | None, available: int | None, expected: int | None, monkeypatch: pytest.MonkeyPatch
+    asked: int | None,
+    share: int | None,
+    available: int | None,
+    expected: int | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    asked, share, available, expected = (size and size * GIB for size in (asked, share, available, expected))
     monkeypatch.setattr(memory, "default_memory_limit_bytes", lambda: available)
-    assert limit_within_available(asked) == expected
+    assert limit_within_available(asked, share) == expected
+
+
+def test_sessions_that_are_open_at_once_share_what_is_available(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "default_memory_limit_bytes", lambda: 10 * GIB)
+    assert equal_share_bytes(3) == 10 * GIB // 3
+    monkeypatch.setattr(memory, "default_memory_limit_bytes", lambda: None)
+    assert equal_share_bytes(3) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "share", "words"),
+    [
+        (
+            8,
+            None,
+            "limit of 8 bytes was asked for, in which TensorFlow cannot start. Ask for at least 512 MiB",
+        ),
+        (300 * 2**20, None, "limit of 300 MiB was asked for"),
+        (None, 100 * 2**20, "may take 100 MiB of the memory that is free now, and needs at least 512 MiB"),
+        (GIB, 100 * 2**20, "compare fewer options"),
+    ],
+)
+def test_too_little_for_tensorflow_is_told(asked: int | None, share: int | None, words: str) -> None:
+    with pytest.raises(SessionError, match=words):
+        limit_within_available(asked, share)

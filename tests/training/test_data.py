@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from advisor import Workload
+from advisor.errors import WorkloadError
 from advisor.training import data
 from advisor.training.data import ArraySplit, DatasetSplit, epoch_order
 from advisor.training.feeds import ResidentFeed, StreamFeed, training_feed
@@ -121,6 +122,70 @@ def test_batches_for_evaluation_keep_the_order_and_the_rest(arrays):
         batches = [batch[0].numpy().tolist() for batch in split.batches(10)]
         assert [len(batch) for batch in batches] == [10, 10, 3]
         assert list(chain(*batches)) == NUMBERS.tolist()
+
+
+# Examples of different length
+
+
+def sequences(labels, weights=None, known=False):
+    """Return a dataset of sequences of 1, 2 and 3 ones, with labels and weights of a length of their own."""
+    parts = [(1, 2, 3), *(part for part in (labels, weights) if part)]
+    signature = tuple(tf.TensorSpec((None,), tf.float32) for _ in parts)
+
+    def examples():
+        for lengths in zip(*parts, strict=True):
+            yield tuple(np.ones(length, "float32") for length in lengths)
+
+    dataset = tf.data.Dataset.from_generator(examples, output_signature=signature)
+    if not known:
+        return dataset
+    return dataset.map(lambda x, y, *rest: (x, tf.ensure_shape(y, (labels[0],)), *rest))
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [sequences((2, 2, 2)), sequences((2, 2, 2), known=True), sequences((2, 2, 2), (1, 1, 1))],
+    ids=["alike", "known", "weighted"],
+)
+def test_examples_are_padded_and_labels_alike_are_left_as_they_are(dataset):
+    batch = next(iter(data.batched(dataset, 3)))
+    assert batch[0].numpy().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+    assert batch[1].numpy().tolist() == [[1, 1]] * 3
+    assert DatasetSplit("train", dataset).head(3)[1].tolist() == [[1, 1]] * 3
+
+
+def test_labels_are_padded_where_weights_switch_the_padding_off():
+    batch = next(iter(data.batched(sequences((1, 2, 3), (1, 2, 3)), 3)))
+    for part in batch:
+        assert part.numpy().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("weights", [None, (1, 1, 1)])
+def test_other_labels_that_differ_in_length_are_refused_in_words(weights, open_workload):
+    def load():
+        dataset = sequences((1, 2, 3), weights)
+        if weights:
+            dataset = dataset.map(lambda x, y, weight: (x, y, weight[0]))
+        return {"train": dataset, "validation": dataset}
+
+    workload = Workload("ragged", linear, load, "mse")
+    with pytest.raises(WorkloadError, match=r"labels \(y\) of one batch differ .*sample_weight") as raised:
+        open_workload(workload).describe()
+    assert "node" not in str(raised.value) and "iterator" not in str(raised.value)
+
+
+def test_each_output_has_weights_of_its_own():
+    tensors = {"a": tf.TensorSpec((None,)), "b": tf.TensorSpec((None,))}
+    some = {"a": tf.TensorSpec((None,)), "b": tf.TensorSpec(())}
+    assert data._weights_spare_labels((tf.TensorSpec((None,)), tensors, tensors))
+    assert data._weights_spare_labels((tf.TensorSpec((None,)), some, some))
+    assert not data._weights_spare_labels((tf.TensorSpec((None,)), tensors, some))
+    assert data._weights_spare_labels((tf.TensorSpec((None,)),))
+
+
+def test_examples_without_labels_are_padded():
+    dataset = DatasetSplit("train", sequences(None))
+    assert dataset.head(2)[0].tolist() == [[1, 0], [1, 1]]
 
 
 # The three forms of data train alike

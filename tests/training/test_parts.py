@@ -1,6 +1,7 @@
 """Parts of a step by themselves, and options of the loop: what they time, and what they leave alone."""
 
 import time
+import weakref
 from dataclasses import replace
 
 import keras
@@ -12,6 +13,8 @@ from advisor import Workload
 from advisor.errors import OutOfMemoryError, SessionError
 from advisor.records.requests import SessionOptions
 from advisor.records.session import StepPart
+from advisor.training import parts
+from advisor.training.data import ArraySplit, DatasetSplit
 from tests.training.zoo import BY_NAME
 
 LENGTHS = (3, 9, 5, 4)
@@ -142,13 +145,97 @@ def test_examples_of_different_length_train_and_the_longest_is_found(open_worklo
     assert np.isfinite(session.train_part(StepPart.LONGEST, 2).training_loss)
 
 
-@pytest.mark.parametrize(("size", "expected"), [(None, (9, 2)), (lambda x, y: -len(x), (3, 2))])
-def test_the_longest_batch_repeats_the_largest_example(size, expected, open_workload, monkeypatch):
-    from advisor.training import parts
-
+def cached_batches(monkeypatch):
+    """Return a list that the batches of parts are added to, as they are made."""
     seen = []
     original = parts.CachedFeed
     monkeypatch.setattr(parts, "CachedFeed", lambda batch: seen.append(batch) or original(batch))
+    return seen
+
+
+def of_lengths(lengths):
+    """Return a dataset of examples of these lengths, with how often it was read to its end."""
+    reads = []
+
+    def examples():
+        for length in lengths:
+            yield np.ones((length, 2), "float32"), np.ones(1, "float32")
+        reads.append(1)
+
+    signature = (tf.TensorSpec((None, 2), tf.float32), tf.TensorSpec((1,), tf.float32))
+    dataset = tf.data.Dataset.from_generator(examples, output_signature=signature)
+    return dataset.apply(tf.data.experimental.assert_cardinality(len(lengths))), reads
+
+
+def test_computation_alone_is_timed_on_a_batch_of_typical_length(open_workload, monkeypatch):
+    """The median of the longest of two lengths from 1 to 99 is 70, and the spread of a median of 8 is 8."""
+
+    def load():
+        dataset, _ = of_lengths(range(1, 100))
+        return {"train": dataset, "validation": dataset.take(3)}
+
+    seen = cached_batches(monkeypatch)
+    session = open_workload(replace(RAGGED, name="sorted", data=load))
+    session.reset(2, {}, 0)
+    session.train_part(StepPart.COMPUTE, 2)
+    ((x, y),) = seen
+    assert x.shape[0] == 2 and x.shape[2] == 2 and y.shape == (2, 1)
+    assert 40 <= x.shape[1] < 99
+
+
+def test_computation_alone_is_timed_on_shuffled_arrays():
+    split = ArraySplit("train", (np.arange(100, dtype="float32"), np.arange(100, dtype="float32")))
+    x, y = parts.typical_batch(split, 10)
+    assert x.tolist() == y.tolist() != list(range(10))
+    assert len(set(x.tolist())) == 10
+
+
+def test_few_large_batches_are_drawn_in_search_of_a_typical_one(monkeypatch):
+    dataset, _ = of_lengths([1] * 40)
+    split, taken = DatasetSplit("train", dataset), []
+    stream = split.stream
+    monkeypatch.setattr(split, "stream", lambda *where: stream(*where).map(counting(taken)))
+    assert parts.typical_batch(split, 4)[0].shape == (4, 1, 2)
+    assert len(taken) >= 8
+    taken.clear()
+    monkeypatch.setattr(parts, "_DRAWN_BYTES", 0)
+    parts.typical_batch(split, 4)
+    assert len(taken) < 8
+
+
+def counting(taken):
+    """Return a function of a batch that notes each one made."""
+
+    def note(x, y):
+        return tf.ensure_shape(tf.numpy_function(lambda x: taken.append(1) or x, [x], tf.float32), x.shape), y
+
+    return note
+
+
+def test_the_largest_example_is_looked_for_once():
+    dataset, reads = of_lengths(LENGTHS)
+    split = DatasetSplit("train", dataset)
+    assert [split.largest(count, None)[0].shape for count in (1, 2, 3)] == [(n, 9, 2) for n in (1, 2, 3)]
+    assert len(reads) == 1
+    assert split.largest(2, lambda x, y: -len(x))[0].shape == (2, 3, 2)
+
+
+def test_a_part_is_gone_when_training_starts_again(open_workload, monkeypatch):
+    session = open_workload(RAGGED)
+    session.reset(4, {}, 0)
+    seen = cached_batches(monkeypatch)
+    session.train_part(StepPart.LONGEST, 1)
+    feed = weakref.ref(session._active._parts._loops[StepPart.LONGEST].feed)
+    assert feed() is not None
+    session.reset(4, {}, 0)
+    assert feed() is None
+    session.train_part(StepPart.LONGEST, 1)
+    assert len(seen) == 2
+
+
+@pytest.mark.parametrize(("size", "expected"), [(None, (9, 2)), (lambda x, y: -len(x), (3, 2))])
+def test_the_longest_batch_repeats_the_largest_example(size, expected, open_workload, monkeypatch):
+    seen = cached_batches(monkeypatch)
     session = open_workload(replace(RAGGED, example_size=size))
     session.reset(4, {}, 0)
     session.train_part(StepPart.LONGEST, 1)

@@ -1,5 +1,6 @@
 """A profile is recorded or refused in words, keeps older ones, and becomes a trace that viewers can show."""
 
+import errno
 import gzip
 import json
 import os
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
 from advisor.errors import SessionError
+from advisor.training import profiling
 from advisor.training.profiling import nested, profile, write_chrome_trace
 
 PROTOBUF = "tensorflow.tsl.profiler.protobuf"
@@ -173,8 +175,26 @@ def test_a_folder_that_cannot_be_written_is_told_before_anything_runs(tmp_path):
 def test_what_was_recorded_stays_where_it_cannot_be_converted(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, f"{PROTOBUF}.xplane_pb2", None)
     monkeypatch.delattr(sys.modules[PROTOBUF], "xplane_pb2")
-    (recorded,) = profile(run, tmp_path)
-    assert files(tmp_path) == {recorded}
+    with pytest.raises(SessionError) as said:
+        profile(run, tmp_path)
+    (recorded,) = files(tmp_path)
+    assert recorded.name.endswith(".xplane.pb")
+    assert str(said.value).startswith(
+        f"The profile for TensorBoard was written to {recorded}, but the trace for Perfetto"
+    )
+    assert "ModuleNotFoundError" in str(said.value)
+    assert {child.name for child in tmp_path.iterdir()} == {"plugins"}
+
+
+def test_no_part_of_a_trace_stays_where_the_space_ends(tmp_path, monkeypatch):
+    def write_in_part(recorded, trace):
+        trace.write_bytes(b"[")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(profiling, "write_chrome_trace", write_in_part)
+    with pytest.raises(SessionError, match=r"could not be made of it\. .*No space left on device"):
+        profile(run, tmp_path)
+    (recorded,) = files(tmp_path)
     assert recorded.name.endswith(".xplane.pb")
 
 

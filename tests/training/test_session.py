@@ -14,6 +14,7 @@ from advisor import Workload
 from advisor.errors import WorkloadError
 from advisor.records.description import Configuration
 from advisor.records.memory_faults import is_out_of_memory
+from advisor.records.requests import SessionOptions
 from advisor.training.evaluation import evaluation_batch_size
 from advisor.training.faults import brief
 from tests.training.zoo import BY_NAME
@@ -171,3 +172,18 @@ def test_messages_are_told_without_stack_and_graph():
     assert brief(KeyError("width")) == "KeyError: width"
     assert len(brief(ValueError("x" * 10_000))) < 500
     assert brief(ValueError("one\ntwo")) == "ValueError: one two"
+
+
+def test_mixed_precision_trains_as_float32_does_and_ends_with_its_session(open_workload):
+    losses = {}
+    for mixed in (True, False):
+        options = SessionOptions(mixed_precision=mixed)
+        session = open_workload(BY_NAME["classes"], options=options)
+        precision = session.describe().configuration.precision
+        assert precision == ("mixed_bfloat16" if mixed else "float32")
+        session.reset(16, {"learning_rate": 0.1}, 3)
+        losses[mixed] = session.train(20).training_loss
+        assert {weight.dtype for weight in session._active.model.trainable_variables} == {"float32"}
+    assert np.isfinite(losses[True])
+    assert losses[True] == pytest.approx(losses[False], rel=0.02)
+    assert losses[True] != losses[False]

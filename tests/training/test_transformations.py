@@ -192,3 +192,11 @@ def test_record_files_in_parallel_give_the_same_records(tmp_path):
 def test_a_pipeline_without_the_stage_stays_as_it_is():
     made = RANGE.map(double)
     assert in_parallel(made, []) is made
+
+
+@pytest.mark.parametrize("look", [name_of, is_hidden, partial(copied, inputs=[RANGE])])
+def test_what_this_tensorflow_keeps_elsewhere_makes_a_stage_unknown(look, monkeypatch):
+    made = RANGE.map(double)
+    monkeypatch.delattr(made, "_map_func")
+    with pytest.raises(UnknownStageError, match=r"^map$"):
+        look(made)

@@ -3,6 +3,7 @@
 import keras
 import pytest
 import tensorflow as tf
+from tensorflow.python.framework.ops import gradient_registry
 
 from advisor.training.loop import loss_of, step_function
 from advisor.training.unused import unused_features
@@ -139,3 +140,18 @@ def test_a_single_input_and_ragged_ones_are_told_apart():
     paths = ["x[0]", "x[1]", "y"]
     assert unused(lambda batch: batch[0][0].values, batch, paths) == ("x[1]",)
     assert unused(lambda batch: batch[0][1], batch, paths) == ("x[0]",)
+
+
+def test_no_gradients_are_kept_of_what_was_traced():
+    model = model_of(lambda inputs: tf.reduce_sum(keras.activations.silu(inputs["image"])))
+    step = step_function(model, xla=False)
+    before = len(gradient_registry._registry)
+    assert unused(step) == ("x['blob']", "x['key']")
+    assert len(gradient_registry._registry) == before
+
+
+def test_what_a_function_is_given_is_read_where_this_tensorflow_hides_the_function(monkeypatch):
+    inner = tf.function(lambda inputs: tf.reduce_sum(inputs["image"]))
+    model = model_of(inner)
+    monkeypatch.delattr(tf.Graph, "_get_function")
+    assert unused(lambda batch: loss_of(model, batch, True)) == ()

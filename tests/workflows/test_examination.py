@@ -102,6 +102,26 @@ def test_where_it_fails_the_table_and_a_verdict_still_stand(tmp_path: Path) -> N
     )
 
 
+def test_a_diagnosis_that_failed_is_made_up_by_the_next_run() -> None:
+    failing, tools = DiagnosedSessions(HUNGRY, fails=True), tools_for(DiagnosedSessions(HUNGRY))
+    assert measure(replace(tools, sessions=failing), REQUEST).diagnosis is None
+    assert measure(tools, REQUEST).diagnosis is not None
+
+
+def test_a_profile_is_written_although_the_pipeline_cannot_be_looked_into(tmp_path: Path) -> None:
+    class Unreadable(DiagnosedSession):
+        def diagnose(self, seconds: float, input_workers: int) -> InputDiagnosis:
+            raise SessionError("the pipeline cannot be read")
+
+    class Sessions(DiagnosedSessions):
+        def open(self) -> TrainingSession:
+            return Unreadable(self.settings, self.before, self.calls)
+
+    tools = tools_for(Sessions(HUNGRY))
+    measure(tools, replace(REQUEST, profile=tmp_path))
+    assert any(str(tmp_path / "trace.json.gz") in line for line in said(tools))
+
+
 def test_the_files_of_a_profile_are_named(tmp_path: Path) -> None:
     tools = tools_for(DiagnosedSessions(HEALTHY))
     measure(tools, replace(REQUEST, profile=tmp_path))

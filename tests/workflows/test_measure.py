@@ -9,6 +9,7 @@ from advisor.errors import (
     SuspectedMemoryError,
     WorkloadError,
 )
+from advisor.records.description import Configuration, WorkloadDescription
 from advisor.records.measurement import MeasurementOutcome
 from advisor.records.requests import BatchSizes, MeasureRequest
 from advisor.records.session import BlockTiming
@@ -16,7 +17,7 @@ from advisor.training.quadratic_session import QuadraticSessions, QuadraticSetti
 from advisor.workflows.measure import measure
 from advisor.workflows.ports import TrainingSession
 from advisor.workflows.tools import Tools
-from tests.workflows.conftest import WatchedSession, WatchedSessions, said, tools_for
+from tests.workflows.conftest import Heard, WatchedSession, WatchedSessions, said, tools_for
 
 SETTINGS = QuadraticSettings(training_examples=1000)
 
@@ -60,7 +61,8 @@ def test_a_second_run_measures_nothing_and_a_wider_one_what_is_missing() -> None
     assert measure(tools, MeasureRequest(BatchSizes(maximum=64))).table == first.table
     assert sessions.calls[0] == calls
     wider = measure(tools, MeasureRequest(BatchSizes(maximum=128)))
-    assert wider.table[:-1] == first.table[: len(wider.table) - 1]
+    before = [row.time_per_step_s.estimate for row in first.table if row.time_per_step_s]
+    assert [row.time_per_step_s.estimate for row in wider.table[:-1] if row.time_per_step_s] == before
     assert wider.table[-1].batch_size == 128
 
 
@@ -105,6 +107,66 @@ def test_what_was_measured_before_an_interruption_is_kept() -> None:
     assert [row.batch_size for row in run.measurements] == [1, 2, 4]
 
 
+def visits(tools: Tools) -> dict[int, int]:
+    """How often each batch size was timed."""
+    (run,) = tools.store.latest_measurements("noisy-quadratic")
+    return {row.batch_size: len(row.visits) for row in run.measurements}
+
+
+def fails_at_the_second_visit(batch_size: int, error: BaseException) -> WatchedSessions:
+    """Sessions that raise ``error`` once they come back to ``batch_size`` from others."""
+    seen: list[int] = []
+
+    def before(size: int, _call: int) -> None:
+        is_back = size == batch_size and size in seen and seen[-1] != size
+        seen.append(size)
+        if is_back and not raised:
+            raised.append(size)
+            raise error
+
+    raised: list[int] = []
+    return WatchedSessions(SETTINGS, before)
+
+
+def test_every_batch_size_is_timed_twice_with_the_others_in_between() -> None:
+    order: list[int] = []
+
+    def before(batch_size: int, _call: int) -> None:
+        if order[-1:] != [batch_size]:
+            order.append(batch_size)
+
+    sizes = BatchSizes(listed=(1, 2, 4, 8, 16))
+    measure(tools_for(WatchedSessions(SETTINGS, before)), MeasureRequest(sizes))
+    assert order[:10] == [1, 2, 4, 1, 8, 2, 16, 4, 8, 16]
+
+
+def test_a_second_visit_that_was_interrupted_is_made_up_and_no_other() -> None:
+    tools = tools_for(fails_at_the_second_visit(8, KeyboardInterrupt()))
+    request = MeasureRequest(BatchSizes(listed=(4, 8, 16)))
+    with pytest.raises(KeyboardInterrupt):
+        measure(tools, request)
+    assert visits(tools) == {4: 2, 8: 1, 16: 1}
+    measure(tools, request)
+    assert visits(tools) == {4: 2, 8: 2, 16: 2}
+
+
+def test_a_second_visit_that_fails_takes_nothing_away() -> None:
+    tools = tools_for(fails_at_the_second_visit(8, OutOfMemoryError("no memory is left")))
+    found = measure(tools, MeasureRequest(BatchSizes(listed=(4, 8, 16))))
+    assert visits(tools) == {4: 2, 8: 1, 16: 2}
+    assert all(row.time_per_step_s is not None for row in found.table)
+    assert "Batch size 8: It could not be timed again: no memory is left" in said(tools)
+
+
+def test_steady_visits_end_the_timing_before_the_time_is_used_up() -> None:
+    tools = tools_for(QuadraticSessions(SETTINGS))
+    request = MeasureRequest(BatchSizes(listed=(4, 8, 16)), seconds=10.0, precision=0.05)
+    measure(tools, request)
+    assert visits(tools) == {4: 2, 8: 2, 16: 2}
+    measure(tools, replace(request, precision=0.001))
+    assert visits(tools) == {4: 5, 8: 5, 16: 5}
+
+
 def test_a_stale_measurement_is_named_and_not_used() -> None:
     tools = tools_for(QuadraticSessions(SETTINGS))
     measure(tools, MeasureRequest(BatchSizes(maximum=8)))
@@ -112,7 +174,30 @@ def test_a_stale_measurement_is_named_and_not_used() -> None:
     other = replace(tools, sessions=QuadraticSessions(changed))
     found = measure(other, MeasureRequest(BatchSizes(maximum=4)))
     assert [row.batch_size for row in found.table] == [1, 2, 4]
-    assert any("is stale" in message and "model" in message for message in said(other))
+    assert any("is stale (model changed)" in message for message in said(other))
+
+
+class FusedSession(WatchedSession):
+    """Runs under XLA, as it says."""
+
+    def describe(self) -> WorkloadDescription:
+        plain = super().describe()
+        fingerprint = replace(plain.fingerprint, configuration="with XLA")
+        return replace(plain, fingerprint=fingerprint, configuration=Configuration(xla=True))
+
+
+class FusedSessions(WatchedSessions):
+    def open(self) -> TrainingSession:
+        return FusedSession(self.settings, self.before, self.calls)
+
+
+def test_other_options_leave_a_measurement_as_it_is() -> None:
+    tools = tools_for(QuadraticSessions(SETTINGS))
+    measure(tools, MeasureRequest(BatchSizes(maximum=8)))
+    with_xla = replace(tools, sessions=FusedSessions(SETTINGS), progress=Heard())
+    found = measure(with_xla, MeasureRequest(BatchSizes(maximum=4)))
+    assert [row.batch_size for row in found.table] == [1, 2, 4]
+    assert not any("stale" in message for message in said(with_xla))
 
 
 @pytest.mark.parametrize("batch_size", [0, -3, 1001])

@@ -1,11 +1,11 @@
 """The search of the feasible range: every outcome told apart, the limit found and not overrun."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
-from advisor.errors import OutOfMemoryError, SuspectedMemoryError
+from advisor.errors import OutOfMemoryError, SessionError, SuspectedMemoryError, WorkloadError
 from advisor.records.measurement import MeasurementOutcome, Throughput
 from advisor.records.requests import BatchSizes, MeasureRequest
 from advisor.records.search_space import HyperparameterValue
@@ -115,6 +115,47 @@ def test_the_longest_example_decides_what_fits() -> None:
     assert peaks[128] == 100 + 2 * 128
 
 
+def test_a_recorded_size_is_an_answer_only_under_what_is_asked_for_now() -> None:
+    tools = tools_for(LimitedSessions(SETTINGS))
+    assert measure(tools, MeasureRequest()).largest_feasible_batch_size == 256
+    assert measure(tools, MeasureRequest(probe_longest=True)).largest_feasible_batch_size == 128
+    tighter = replace(tools, sessions=LimitedSessions(SETTINGS, limit=200))
+    assert measure(tighter, MeasureRequest()).largest_feasible_batch_size == 64
+    assert measure(tools, MeasureRequest()).largest_feasible_batch_size == 256
+
+
+def test_sizes_close_together_are_no_growth_and_no_saturation() -> None:
+    """A refined size a sixteenth above another gains little in any case: memory is what ends this sweep."""
+    found, _ = tried(LimitedSessions(SETTINGS), MeasureRequest(refine=True))
+    assert found.saturation_batch_size is None
+    assert found.bottleneck is not None and found.bottleneck.kind.value == "memory"
+
+
+def test_a_size_that_failed_is_no_limit_whatever_is_above_it() -> None:
+    def before(batch_size: int, _call: int) -> None:
+        if batch_size == 64:
+            raise SessionError("the layer cannot do that")
+
+    sessions = WatchedSessions(QuadraticSettings(training_examples=100, fixed_s=0.1), before)
+    found = measure(tools_for(sessions), MeasureRequest())
+    assert outcomes(found)[128] is MeasurementOutcome.DATASET_LIMITED
+    assert found.bottleneck is not None and found.bottleneck.kind.value != "data"
+    assert "Saturation not reached: throughput still grew at the largest batch size, 32." in found.notes
+
+
+def test_a_fault_at_the_second_try_is_told_as_well() -> None:
+    tries: list[int] = []
+
+    def before(batch_size: int, _call: int) -> None:
+        if batch_size == 32:
+            tries.append(batch_size)
+            raise WorkloadError("it cannot be read") if len(tries) > 1 else SuspectedMemoryError("killed")
+
+    found = measure(tools_for(WatchedSessions(SETTINGS, before)), MeasureRequest(BatchSizes(maximum=64)))
+    assert outcomes(found)[32] is MeasurementOutcome.FAILED
+    assert outcomes(found)[64] is MeasurementOutcome.OK
+
+
 def test_a_crash_is_no_limit_of_memory_until_a_smaller_size_has_passed() -> None:
     def crash_up_to_two(batch_size: int, _call: int) -> None:
         if batch_size <= 2:
@@ -150,7 +191,7 @@ def test_steps_much_longer_than_the_time_asked_for_are_few() -> None:
     sessions = WatchedSessions(slow)
     found = measure(tools_for(sessions), MeasureRequest(BatchSizes(listed=(8,)), seconds=1.0))
     assert found.table[0].outcome is MeasurementOutcome.OK
-    assert sessions.calls[0] == 2
+    assert sessions.calls[0] == 4  # two to time the step, two beside its parts
 
 
 def test_the_search_says_what_it_does() -> None:

@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,6 +54,16 @@ def test_what_is_no_size_is_refused_in_a_sentence(text: str) -> None:
     with pytest.raises(SpecError, match=r"^Got \".* as a size of memory; valid is .*\.$") as seen:
         parse_bytes(text)
     assert len(str(seen.value)) < 400
+
+
+def test_a_number_is_bytes() -> None:
+    assert parse_bytes(2**30) == parse_bytes(np.int64(2**30)) == 2**30
+
+
+@pytest.mark.parametrize("number", [0, -1, True, 1.5, 2**63, float("nan")])
+def test_other_numbers_are_refused(number: int) -> None:
+    with pytest.raises(SpecError, match=r"^Got .* as a size of memory; valid is a whole number of bytes"):
+        parse_bytes(number)
 
 
 def test_the_sentence_shows_what_was_received_and_every_unit() -> None:
