@@ -1,7 +1,8 @@
 """The time per step that `measure` predicts, beside the mean over a training of a minute by the same loop.
 
 All batch sizes of all workloads are measured first and trained afterwards, so that minutes lie between the
-two, as they do for a user. (How fast that loop is beside a hand-written one: ``step_loop.py``.)
+two, as they do for a user. How much the halves of a training differ tells what the machine does by itself: no
+prediction can be better. (How fast that loop is beside a hand-written one: ``step_loop.py``.)
 
     python benchmarks/step_time_accuracy.py [--seconds 60] [--workloads N]
 """
@@ -40,7 +41,16 @@ class Case:
     workload: str
     batch_size: int
     predicted_s: Interval
-    trained_s: float
+    halves_s: tuple[float, float]
+
+    @property
+    def trained_s(self) -> float:
+        return statistics.mean(self.halves_s)
+
+    @property
+    def drift(self) -> float:
+        """How much the two halves of the training differ, which is what the machine does by itself."""
+        return self.halves_s[1] / self.halves_s[0] - 1
 
     @property
     def error(self) -> float:
@@ -66,25 +76,30 @@ def cases(source: str, predicted: dict[int, Interval], seconds: float) -> Iterab
     name = session.describe().name
     for batch_size in WORKLOADS[source]:
         session.reset(batch_size, {}, SEED)
-        yield Case(name, batch_size, predicted[batch_size], trained_s(session, seconds))
+        yield Case(name, batch_size, predicted[batch_size], halves_s(session, seconds))
     session.close()
 
 
-def trained_s(session: TrainingSession, seconds: float) -> float:
-    """Return the mean time per step of a training of ``seconds``, after a warm-up that finds a block size."""
+def halves_s(session: TrainingSession, seconds: float) -> tuple[float, float]:
+    """Return the mean time per step in each half of a training, after a warm-up that finds a block size."""
     block = session.train(1)
     while block.seconds < BLOCK_S:
         block = session.train(2 * block.steps)
+    return trained_s(session, block.steps, seconds / 2), trained_s(session, block.steps, seconds / 2)
+
+
+def trained_s(session: TrainingSession, block_steps: int, seconds: float) -> float:
+    """Return the mean time per step of a training of ``seconds``."""
     steps, taken_s = 0, 0.0
     while taken_s < seconds:
-        timed = session.train(block.steps)
+        timed = session.train(block_steps)
         steps, taken_s = steps + timed.steps, taken_s + timed.seconds
     return taken_s / steps
 
 
 def show(*columns: str) -> None:
     """Print one line of the table."""
-    print("{:12} {:>10} {:>32} {:>12} {:>8} {:>8}".format(*columns), flush=True)
+    print("{:12} {:>10} {:>32} {:>12} {:>8} {:>8} {:>8}".format(*columns), flush=True)
 
 
 def columns(case: Case) -> Sequence[str]:
@@ -93,15 +108,18 @@ def columns(case: Case) -> Sequence[str]:
     interval = f"{_ms(predicted.estimate)} ms ({_ms(predicted.low)}–{_ms(predicted.high)})"
     covered = "yes" if case.is_covered else "no"
     trained = f"{_ms(case.trained_s)} ms"
-    return case.workload, f"{case.batch_size}", interval, trained, f"{case.error:+.1%}", covered
+    of_machine = f"{case.drift:+.1%}"
+    return case.workload, f"{case.batch_size}", interval, trained, f"{case.error:+.1%}", covered, of_machine
 
 
 def judge(found: Sequence[Case]) -> bool:
     """Print the two figures beside their limits; return whether both are met."""
     error = statistics.median(abs(case.error) for case in found)
     covered = statistics.mean(case.is_covered for case in found)
+    drift = statistics.median(abs(case.drift) for case in found)
     print(f"\nmedian error      {error:6.1%}   limit {MOST_ERROR:.0%}")
     print(f"interval covers   {covered:6.1%}   limit {LEAST_COVERED:.0%}   ({len(found)} cases)")
+    print(f"median drift      {drift:6.1%}   between the two halves of a training, by the machine alone")
     return error <= MOST_ERROR and covered >= LEAST_COVERED
 
 
@@ -113,7 +131,7 @@ def main() -> int:
     options = parser.parse_args()
     sources = list(WORKLOADS)[: options.workloads]
     predicted = {source: predict(source) for source in sources}
-    show("workload", "batch size", "predicted (95 %)", "trained", "error", "covered")
+    show("workload", "batch size", "predicted (95 %)", "trained", "error", "covered", "drift")
     found = []
     for source in sources:
         for case in cases(source, predicted[source], options.seconds):

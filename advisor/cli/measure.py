@@ -19,7 +19,7 @@ from advisor.errors import InconclusiveError
     type=click.Choice(["longest"]),
     help="Try each batch size on the largest example first, the worst case for memory.",
 )
-@click.option("--seconds", type=click.FloatRange(min=0.01), help="Most seconds timed at a batch size (0.8).")
+@click.option("--seconds", type=click.FloatRange(min=0.01), help="Most seconds timed at a batch size (0.6).")
 @click.option(
     "--precision",
     type=click.FloatRange(min=0, max=1, min_open=True),

@@ -58,7 +58,7 @@ class MeasureRequest:
     """
 
     batch_sizes: BatchSizes = field(default_factory=BatchSizes)
-    seconds: float = 0.8
+    seconds: float = 0.6
     precision: float = 0.02
     refine: bool = False
     probe_longest: bool = False

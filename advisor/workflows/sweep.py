@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from advisor.analysis.memory_growth import predicted_bytes
 from advisor.analysis.quantities import memory, number
+from advisor.analysis.step_times import visit_spread
 from advisor.analysis.throughput import summarize
 from advisor.errors import (
     AdvisorError,
@@ -70,7 +71,9 @@ class Sweep:
     @property
     def unfinished(self) -> Sequence[int]:
         """Batch sizes that were asked for and ran, and have to be timed once more; ascending."""
-        return sorted(size for size in self._unfinished if not is_timed(self._rows[size], self.request))
+        rows = [self._rows[size] for size in sorted(self._unfinished)]
+        spread = visit_spread(row.visits for row in rows)
+        return [row.batch_size for row in rows if not is_timed(row, self.request, spread)]
 
     def measure_again(self, batch_size: int) -> None:
         """Time an unfinished ``batch_size`` once more; if that fails, what is known of it stays."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
-from advisor.analysis.step_times import precise_enough, steady_blocks
+from advisor.analysis.step_times import VisitSpread, precise_enough, steady_blocks
 from advisor.records.measurement import BatchMeasurement, MeasurementOutcome
 from advisor.records.requests import MeasureRequest
 from advisor.records.session import BlockTiming, MemoryUse, StepPart
@@ -76,13 +76,13 @@ def time_parts(session: TrainingSession, row: BatchMeasurement, request: Measure
     )
 
 
-def is_timed(row: BatchMeasurement, request: MeasureRequest) -> bool:
-    """Return whether no more visits than ``row`` has are asked for."""
+def is_timed(row: BatchMeasurement, request: MeasureRequest, spread: VisitSpread) -> bool:
+    """Return whether no more visits than ``row`` has are asked for; ``spread`` is that of its sweep."""
     timed_s = sum(block.seconds for visit in row.visits for block in visit[1:])
     if timed_s >= PATIENCE * request.seconds:
         return True
     is_used_up = len(row.visits) >= VISITS and timed_s >= request.seconds
-    return is_used_up or precise_enough(row.visits, request.precision)
+    return is_used_up or precise_enough(row.visits, spread, request.precision)
 
 
 def _visit_s(request: MeasureRequest) -> float:

@@ -43,7 +43,12 @@ def blocks(seconds_per_step: float, number: int = 20) -> tuple[BlockTiming, ...]
 
 def measurement(batch_size: int, seconds_per_step: float) -> BatchMeasurement:
     return BatchMeasurement(
-        batch_size, MeasurementOutcome.OK, "", (), blocks(seconds_per_step), 0.5, MemoryUse(200 * 2**20)
+        batch_size,
+        MeasurementOutcome.OK,
+        blocks=blocks(seconds_per_step),
+        compile_s=0.5,
+        memory=MemoryUse(200 * 2**20),
+        later_visits=(blocks(seconds_per_step),),
     )
 
 

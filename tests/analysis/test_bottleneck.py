@@ -225,7 +225,7 @@ def test_a_slow_pipeline_whose_times_vary_too_much_is_neither_blamed_nor_cleared
     varying = tuple(BlockTiming(1, seconds, 1.0) for seconds in times)
     compute_s, input_s = (float(share * times[1:].mean()) for share in (0.5, 1.0))
     parts_timed = {"compute_blocks": blocks(compute_s), "input_blocks": blocks(input_s)}
-    step = step_parts(replace(measurement(64, 2e-3), blocks=varying, **parts_timed))
+    step = step_parts(replace(measurement(64, 2e-3), blocks=varying, later_visits=(), **parts_timed))
     for growth in (SATURATED, Growth(still_grew=True)):
         found = find_bottleneck(step, growth)
         assert found.kind is BottleneckKind.UNKNOWN

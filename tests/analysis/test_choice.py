@@ -296,7 +296,7 @@ def changed(batch_size: int, **changes: object) -> list[BatchSizeResult]:
     [
         ({"at_edge": True}, "lie at the edge of the range tried"),
         ({"seeds": 1}, "one fresh seed only"),
-        ({"relative": 0.8}, "uncertain by a factor of 4.98"),
+        ({"relative": 0.8}, "uncertain by a factor of 4.97"),
     ],
 )
 def test_weak_evidence_at_the_chosen_size_is_said(changes: Mapping[str, object], expected: str) -> None:

@@ -87,7 +87,7 @@ def test_the_first_step_at_the_target_is_found_though_losses_rise_and_fall(
     rate = share * SMALL.largest_learning_rate(momentum)
     losses = step_by_step(SMALL, batch_size, rate, momentum, 120)
     trajectory = Trajectory(SMALL, batch_size, rate, momentum)
-    for target in (min(losses) * (1 + 1e-9), (losses[0] + min(losses)) / 2, losses[40] * (1 + 1e-9)):
+    for target in (min(losses) * (1 + 1e-6), (losses[0] + min(losses)) / 2, losses[40] * (1 + 1e-6)):
         first = next(step for step, loss in enumerate(losses) if loss <= target)
         assert trajectory.steps_to_target(target) == first
 

@@ -88,7 +88,7 @@ def visits_of(random: np.random.Generator, number: int, between: float, noise: f
 @pytest.mark.parametrize(
     ("sizes", "number", "between"),
     [
-        *((1, number, between) for number in (1, 2) for between in (0.0, 0.02)),  # as is presumed
+        *((1, number, between) for number in (1, 2) for between in (0.0, 0.04)),  # as is presumed
         *((10, 2, between) for between in (0.0, 0.05, 0.1)),
         (10, 5, 0.1),
     ],
@@ -121,20 +121,22 @@ def test_drift_is_a_floor_that_nothing_narrows() -> None:
 
 
 def test_steady_visits_become_precise_and_one_never_is() -> None:
-    needed = [number for number in range(1, 20) if precise_enough([blocks(2e-3)] * number, 0.02)]
-    assert needed == list(range(4, 20))
-    assert precise_enough([blocks(2e-3)] * 2, 0.05)
-    assert not precise_enough([blocks(2e-3)], 0.5)
-    assert not precise_enough([], 0.5)
-    apart = [blocks(2e-3), blocks(2.4e-3)] * 2
-    assert not precise_enough(apart, 0.05)
+    def is_precise(visits: list[tuple[BlockTiming, ...]], sizes: int, precision: float) -> bool:
+        return precise_enough(visits, visit_spread([visits] * sizes), precision)
+
+    alone = [number for number in range(1, 20) if is_precise([blocks(2e-3)] * number, 1, 0.02)]
+    among_ten = [number for number in range(1, 20) if is_precise([blocks(2e-3)] * number, 10, 0.02)]
+    assert (alone[0], among_ten[0]) == (8, 3)
+    assert alone[-1] == among_ten[-1] == 19
+    assert not is_precise([blocks(2e-3)], 10, 0.5)
+    assert not is_precise([blocks(2e-3), blocks(2.4e-3)], 10, 0.05)
 
 
 def test_one_block_says_nothing_about_its_own_spread() -> None:
     found = time_per_step([blocks(2e-3, 1)])
     assert found.estimate == pytest.approx(2e-3)
     assert found.high / found.low > 1.5
-    assert not precise_enough([blocks(2e-3, 1)] * 5, 0.05)
+    assert not precise_enough([blocks(2e-3, 1)] * 5, USUAL_SPREAD, 0.05)
 
 
 @given(st.floats(1e-6, 1e3), st.integers(0, 1000), st.integers(1, 60))

@@ -160,7 +160,7 @@ def test_a_second_visit_that_fails_takes_nothing_away() -> None:
 
 def test_steady_visits_end_the_timing_before_the_time_is_used_up() -> None:
     tools = tools_for(QuadraticSessions(SETTINGS))
-    request = MeasureRequest(BatchSizes(listed=(4, 8, 16)), seconds=10.0, precision=0.05)
+    request = MeasureRequest(BatchSizes(listed=(4, 8, 16)), seconds=10.0, precision=0.06)
     measure(tools, request)
     assert visits(tools) == {4: 2, 8: 2, 16: 2}
     measure(tools, replace(request, precision=0.001))
