@@ -4,11 +4,10 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from advisor.errors import SpecError, WorkloadError
+from advisor.errors import WorkloadError
 from advisor.records.measurement import Throughput
 from advisor.records.recommendation import Advice, Prices, SpendingPlan
 from advisor.records.report import Report
@@ -35,9 +34,6 @@ DEFAULT_STORAGE = "sqlite:///advisor.db"
 DEFAULT_STUDY_FILE = "advisor.toml"
 BUNDLED_WORKLOAD = "advisor.training.digits:workload"
 SESSION_ENTRY = "advisor.training.keras_session:open_session"
-
-LONGEST_TIMEOUT_S = 1_000_000
-"""Systems count what they wait in milliseconds, in a number of 32 bits."""
 
 RETUNABLE = ("learning_rate", "momentum", "beta_1", "weight_decay")
 
@@ -78,15 +74,18 @@ def measure(
     """
     from advisor.execution.memory import equal_share_bytes
     from advisor.specs.byte_size import parse_bytes
+    from advisor.specs.choices import check_numbers
     from advisor.specs.variants import parse_variants
     from advisor.workflows.measure import measure as run
 
+    check_numbers({"timeout_s": timeout_s})
     options = SessionOptions(xla=xla, mixed_precision=mixed_precision)
     variants = parse_variants(compare, options)
     limits = {
         "memory_limit_bytes": None if memory_limit is None else parse_bytes(memory_limit),
         "memory_share_bytes": equal_share_bytes(1 + len(variants)) if variants else None,
-        **({} if timeout_s is None else {"call_timeout_s": _checked_timeout(timeout_s)}),
+        "timeout_advice": "allow more with --timeout",
+        **({} if timeout_s is None else {"call_timeout_s": timeout_s}),
     }
     question = ask(workload)
     request = MeasureRequest(**_joined(_from_study_file(question, ("batch_sizes",)), choices))
@@ -107,8 +106,8 @@ def recommend(
     from advisor.workflows.recommend import recommend as run
 
     question = ask(workload)
-    tools = _tools(question, storage, progress)
-    return run(tools, _recommend_request(question, storage, choices), search_note)
+    request = _recommend_request(question, storage, choices)
+    return run(_tools(question, storage, progress), request, search_note)
 
 
 def plan(
@@ -122,7 +121,8 @@ def plan(
     from advisor.workflows.recommend import plan as run
 
     question = ask(workload)
-    return run(_tools(question, storage, progress), _recommend_request(question, storage, choices))
+    request = _recommend_request(question, storage, choices)
+    return run(_tools(question, storage, progress), request)
 
 
 def tune(
@@ -139,9 +139,10 @@ def tune(
     from advisor.workflows.tune import tune as run
 
     question = ask(workload)
-    tools = _tools(question, storage, progress)
     known = _from_study_file(question, ("trials", "max_train_steps"))
-    request = TuneRequest(batch_size, **_given(question, storage), **_joined(known, choices))
+    fields = _joined(known, {"batch_size": batch_size, **choices})
+    request = TuneRequest(**_given(question, storage), **fields)
+    tools = _tools(question, storage, progress)
     result = run(tools, request, artifacts or default_artifacts(storage))
     note = study_note(result)
     tools.store.set_note(result.study.name, note)
@@ -204,7 +205,12 @@ def ask(workload: WorkloadArgument) -> Question:
             "No workload was named: using the bundled handwritten digits (see advisor --help for your own)."
         )
         return Question(WorkloadReference(BUNDLED_WORKLOAD), "", said=said)
-    source = str(workload or DEFAULT_STUDY_FILE)
+    source = DEFAULT_STUDY_FILE if workload is None else str(workload)
+    if not source.strip():
+        raise WorkloadError(
+            f"Got {source!r} as the name of a workload. Name one as file.py[:name], package.module:name or a "
+            "study file.toml, or leave the name out."
+        )
     if source.endswith(".toml"):
         return _from_toml(Path(source), "" if workload is None else source)
     return Question(WorkloadReference(source), source)
@@ -261,14 +267,6 @@ def _sessions(question: Question, options: SessionOptions, **limits: Any) -> "Se
     return LocalSessions(SESSION_ENTRY, replace(question.reference, options=options), **limits)
 
 
-def _checked_timeout(seconds: float) -> float:
-    if not isinstance(seconds, Real) or isinstance(seconds, bool) or not 0 < seconds <= LONGEST_TIMEOUT_S:
-        raise SpecError(
-            f"Got a timeout of {seconds!r}; valid are seconds above 0, up to {LONGEST_TIMEOUT_S:,}."
-        )
-    return seconds
-
-
 def _recommend_request(question: Question, storage: str, choices: Mapping[str, Any]) -> RecommendRequest:
     names = ("batch_sizes", "trials_per_batch_size", "seeds", "max_examples_per_trial", "prices")
     known = _from_study_file(question, names) | _retuned(question)
@@ -276,7 +274,13 @@ def _recommend_request(question: Question, storage: str, choices: Mapping[str, A
 
 
 def _joined(known: Mapping[str, Any], choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the study file's choices with the caller's in their place, field by field."""
+    """Return the study file's choices with the caller's in their place, field by field.
+
+    Raises SpecError where the caller's hold a number that cannot be.
+    """
+    from advisor.specs.choices import check_numbers
+
+    check_numbers(choices)
     joined = {**known, **choices}
     if isinstance(choices.get("prices"), Mapping):
         joined["prices"] = replace(known.get("prices", Prices()), **choices["prices"])

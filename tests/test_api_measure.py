@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 import advisor
-from advisor.errors import SpecError
+from advisor import wiring
+from advisor.errors import SpecError, WorkloadError
 from advisor.execution import local, memory
 
 GIB = 2**30
@@ -49,6 +50,7 @@ def test_sessions_side_by_side_share_the_memory(factories: list[dict[str, Any]])
 
 def test_a_session_alone_may_take_what_is_available(factories: list[dict[str, Any]]) -> None:
     (made,) = ask(factories, timeout_s=5)
+    assert made["timeout_advice"] == "allow more with --timeout"
     assert (made["memory_limit_bytes"], made["memory_share_bytes"], made["call_timeout_s"]) == (None, None, 5)
 
 
@@ -65,11 +67,14 @@ def test_one_name_is_no_list_of_letters(factories: list[dict[str, Any]]) -> None
         ({"memory_limit": -1}, "Got -1 as a size of memory"),
         ({"memory_limit": True}, "Got true as a size of memory"),
         ({"memory_limit": 1.5}, "Got 1.5 as a size of memory"),
-        ({"timeout_s": 0}, "Got a timeout of 0; valid are seconds above 0, up to 1,000,000"),
-        ({"timeout_s": -2.5}, "Got a timeout of -2.5"),
-        ({"timeout_s": float("nan")}, "Got a timeout of nan"),
-        ({"timeout_s": float("inf")}, "Got a timeout of inf"),
-        ({"timeout_s": "5"}, "Got a timeout of '5'"),
+        ({"timeout_s": 0}, "Got timeout_s=0; valid is a finite number above 0 up to 1,000,000"),
+        ({"timeout_s": -2.5}, "Got timeout_s=-2.5"),
+        ({"timeout_s": float("nan")}, "Got timeout_s=nan"),
+        ({"timeout_s": float("inf")}, "Got timeout_s=inf"),
+        ({"timeout_s": "5"}, "Got timeout_s='5'"),
+        ({"seconds": float("nan")}, "Got seconds=nan; valid is a finite number of at least 0.01"),
+        ({"precision": "fine"}, "Got precision='fine'"),
+        ({"batch_sizes": {"minimum": 0}}, "Got minimum=0; valid is a whole number of at least 1"),
         ({"compare": ["speed"]}, "'speed' is nothing to compare with"),
     ],
 )
@@ -79,3 +84,18 @@ def test_what_cannot_be_is_refused_in_words(
     with pytest.raises(SpecError, match=words):
         advisor.measure(**asked)
     assert factories == []
+
+
+@pytest.mark.parametrize("name", ["", "  "])
+def test_an_empty_name_is_not_taken_for_none(name: str, factories: list[dict[str, Any]]) -> None:
+    with pytest.raises(WorkloadError, match=r"Got '\s*' as the name of a workload\. Name one as file\.py"):
+        advisor.measure(name)
+
+
+def test_recommend_and_tune_check_their_numbers(factories: list[dict[str, Any]]) -> None:
+    with pytest.raises(SpecError, match="Got overhead=nan"):
+        wiring.recommend(overhead=float("nan"))
+    with pytest.raises(SpecError, match="Got power_w=-1"):
+        wiring.plan(prices={"power_w": -1})
+    with pytest.raises(SpecError, match="Got batch_size='many'"):
+        wiring.tune(batch_size="many")  # type: ignore[arg-type]

@@ -229,7 +229,7 @@ def test_a_syntax_error_is_told_with_its_line(tmp_path: Path) -> None:
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="There is no study file"):
+    with pytest.raises(SpecError, match=r"There is no study file .*\. Name one that exists"):
         load_study_file(tmp_path / "absent.toml")
     with pytest.raises(SpecError, match=r"cannot be read: Is a directory\."):
         load_study_file(tmp_path)

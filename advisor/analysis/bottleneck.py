@@ -3,16 +3,10 @@
 from collections.abc import Sequence
 
 from advisor.analysis.bottleneck_words import Growth, words
-from advisor.analysis.step_parts import Shares, StepParts, shares_of
+from advisor.analysis.step_parts import Shares, StepParts, are_uncertain, is_input_bound, shares_of
 from advisor.records.bottleneck import Bottleneck, BottleneckKind
 from advisor.records.measurement import BatchThroughput, MeasurementOutcome
 
-INPUT_OVER_COMPUTE = 1.1
-"""A pipeline that alone takes this many times as long as the computation alone limits the step."""
-LEAST_STALL = 0.05
-"""A smaller part of a step spent waiting for data is not worth a change."""
-LARGE_STALL = 0.25
-"""So large a part is worth one also where the pipeline is the quicker: both want the same processors."""
 LEAST_SHARE = 0.1
 """A smaller part spent in Python functions, waiting for other workers, or starting operations is minor."""
 MOSTLY_FIXED = 0.5
@@ -35,21 +29,6 @@ def limit_above(table: Sequence[BatchThroughput], largest: int) -> BottleneckKin
     return _LIMITS.get(above) if above else None
 
 
-def is_input_bound(parts: StepParts) -> bool:
-    """Return whether the input pipeline limits the step; False where its parts were not timed."""
-    return _seems_input_bound(parts) and shares_of(parts, None)[BottleneckKind.INPUT].low > 0
-
-
-def _seems_input_bound(parts: StepParts) -> bool:
-    """Return whether the estimates say so, however uncertain they are."""
-    input_s, compute_s = parts.row.input_time_s, parts.row.compute_time_s
-    if input_s is None or compute_s is None:
-        return False
-    stall = shares_of(parts, None)[BottleneckKind.INPUT].estimate
-    is_slower = input_s.estimate > INPUT_OVER_COMPUTE * compute_s.estimate
-    return stall >= (LEAST_STALL if is_slower else LARGE_STALL)
-
-
 def find_bottleneck(parts: StepParts | None, growth: Growth) -> Bottleneck:
     """Return the verdict at the batch size of ``parts``; None where no batch size ran.
 
@@ -59,7 +38,7 @@ def find_bottleneck(parts: StepParts | None, growth: Growth) -> Bottleneck:
     """
     shares = shares_of(parts, growth.time_model) if parts else {}
     mendable = _mendable(parts, shares) if parts else []
-    uncertain = BottleneckKind.UNKNOWN if parts and not mendable and _seems_input_bound(parts) else None
+    uncertain = BottleneckKind.UNKNOWN if parts and not mendable and are_uncertain(parts) else None
     costliest = max(mendable, key=lambda one: shares[one].estimate, default=None)
     kind = costliest or uncertain or _limit(growth, shares)
     if kind in mendable:  # The fixed part of a step is then not dispatch alone.
@@ -87,6 +66,8 @@ def _limit(growth: Growth, shares: Shares) -> BottleneckKind:
     fixed = dispatch.estimate if dispatch else LEAST_SHARE
     if fixed >= ALL_FIXED:
         return BottleneckKind.DISPATCH
+    if growth.still_grew is None:
+        return BottleneckKind.UNKNOWN
     if growth.still_grew and fixed >= LEAST_SHARE:
         mostly_fixed = BottleneckKind.DISPATCH if fixed >= MOSTLY_FIXED else BottleneckKind.UNKNOWN
         return growth.limit_above or mostly_fixed

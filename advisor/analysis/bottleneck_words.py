@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from advisor.analysis.quantities import duration, number, percent
-from advisor.analysis.step_parts import Shares, StepParts
+from advisor.analysis.step_parts import Shares, StepParts, are_uncertain
 from advisor.records.bottleneck import BottleneckKind, InputDiagnosis, Remedy
 from advisor.records.intervals import Interval
 from advisor.records.measurement import TimeModel
@@ -24,9 +24,12 @@ _FORBIDDEN: Mapping[BottleneckKind | None, str] = {
 
 @dataclass(frozen=True)
 class Growth:
-    """What a sweep says of larger batch sizes: whether throughput still grew, and what ended it."""
+    """What a sweep says of larger batch sizes: whether throughput still grew, and what ended it.
 
-    still_grew: bool
+    ``still_grew`` is None where a single batch size ran, which shows no growth.
+    """
+
+    still_grew: bool | None
     limit_above: BottleneckKind | None = None
     time_model: TimeModel | None = None
 
@@ -82,13 +85,16 @@ def _synchronization(parts: StepParts, growth: Growth, share: str, where: str) -
 
 
 def _dispatch(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
+    following = "`advisor measure --compare xla` tries whether fusing operations helps."
+    if parts.host_s:
+        following = (
+            "Write the Python functions inside the step (py_function, numpy_function) with TensorFlow or "
+            "Keras operations: calling them costs more than the time in them."
+        )
     return (
         f"Work that does not grow with the batch limits training: {where} it takes {share} of a step.",
         f"{_model(growth)} Such work is starting operations (dispatch) and updating the weights.",
-        [
-            _FORBIDDEN.get(growth.limit_above, "A larger batch costs hardly more time per step."),
-            "`advisor measure --compare xla` tries whether fusing operations helps.",
-        ],
+        [_FORBIDDEN.get(growth.limit_above, "A larger batch costs hardly more time per step."), following],
     )
 
 
@@ -126,18 +132,20 @@ def _compute(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
 
 
 def _unknown(parts: StepParts, growth: Growth, share: str, where: str) -> Words:
-    input_s, compute_s = parts.row.input_time_s, parts.row.compute_time_s
-    suspected = input_s and compute_s and input_s.estimate > compute_s.estimate
-    if suspected or not growth.still_grew:
+    batch_size, compute_s = parts.row.batch_size, parts.row.compute_time_s
+    if growth.still_grew is None or (growth.still_grew and not are_uncertain(parts)):
+        only = "the only one that ran" if growth.still_grew is None else "where throughput still grew"
         return (
-            f"What limits training {where} is not known: its times vary too much, or were not taken apart.",
-            _rates(parts) if parts.row.compute_time_s else _model(growth),
-            ["Measure for longer (--seconds), or while the machine does nothing else."],
+            f"Nothing that limits training was seen up to {where.removeprefix('at ')}, {only}.",
+            _model(growth),
+            [f"Measure larger ones, such as `--batch-sizes {2 * batch_size},{4 * batch_size}`."],
         )
+    if compute_s is None:
+        return f"What limits training {where} is not known: a step was not taken apart.", _model(growth), []
     return (
-        f"Nothing that limits training was seen up to {where.removeprefix('at ')}.",
-        f"Throughput still grew there. {_model(growth)}",
-        ["Measure larger batch sizes: leave out --max, or name some with --batch-sizes."],
+        f"What limits training {where} is not known: its times vary too much.",
+        _rates(parts),
+        ["Measure again (--again) while the machine does nothing else, or for longer (--seconds)."],
     )
 
 
@@ -172,7 +180,11 @@ def pipeline_sentences(diagnosis: InputDiagnosis | None) -> Iterator[str]:
     helpful = [remedy for remedy in diagnosis.remedies if _is_worthwhile(remedy)]
     for remedy in sorted(helpful, key=lambda remedy: remedy.step_after_s):
         yield _tried(remedy)
-    useless = [remedy.name for remedy in diagnosis.remedies if remedy not in helpful]
+    useless = [
+        f"{remedy.name} ({number(remedy.speedup)} × as fast)"
+        for remedy in diagnosis.remedies
+        if remedy not in helpful
+    ]
     if useless:
         yield f"Tried without a clear gain: {', '.join(useless)}."
     yield from diagnosis.notes

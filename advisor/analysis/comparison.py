@@ -2,7 +2,9 @@
 
 from advisor.analysis.statistics import product
 from advisor.records.intervals import Interval
-from advisor.records.measurement import BatchThroughput, Comparison, Throughput
+from advisor.records.measurement import BatchThroughput, Comparison, MeasurementOutcome, Throughput
+
+_NO_FAULT = (MeasurementOutcome.OK, MeasurementOutcome.DATASET_LIMITED)
 
 
 def compare(variant: str, without: Throughput, with_it: Throughput) -> Comparison:
@@ -12,7 +14,7 @@ def compare(variant: str, without: Throughput, with_it: Throughput) -> Compariso
     for row in without.table:
         if row.time_per_step_s is not None and row.batch_size in ran:
             speedups[row.batch_size] = product(row.time_per_step_s, ran[row.batch_size].inverse())
-    failures = (_failure(row) for row in with_it.table if row.detail and row.time_per_step_s is None)
+    failures = (_failure(row) for row in with_it.table if row.outcome not in _NO_FAULT)
     return Comparison(variant, speedups, tuple(failures))
 
 

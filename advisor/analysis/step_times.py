@@ -73,12 +73,14 @@ def steady_blocks(blocks: Visit) -> tuple[tuple[BlockTiming, ...], tuple[BlockTi
     """Return the warm-up of a visit and the blocks that count.
 
     The very first block never counts, where there are more: some libraries prepare themselves in it. Nor do
-    single steps before blocks of several: they are there for the cost of a call.
+    single steps before blocks of so many that the cost of a call can be told from them.
     """
     first, rest = tuple(blocks[:1]), tuple(blocks[1:])
     if not rest:
         return (), first
     several = next((place for place, block in enumerate(rest) if block.steps > 1), 0)
+    if any(block.steps < LEAST_STEPS_OF_A_BLOCK for block in rest[several:]):
+        several = 0
     warm_up, steady = split_warm_up(rest[several:])
     return (*first, *rest[:several], *warm_up), steady
 

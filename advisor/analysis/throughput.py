@@ -38,7 +38,7 @@ def summarize(run: MeasurementRun) -> Throughput:
     saturation, model = saturation_batch_size(ran), fit_time_model(ran)
     reference = reference_batch_size(table)
     growth = Growth(
-        still_grew=saturation is None and _grew_last(apart(ran)),
+        still_grew=_grew_last(apart(ran)) if saturation is None else False,
         limit_above=limit_above(table, ran[-1].batch_size) if ran else None,
         time_model=model,
     )
@@ -108,15 +108,18 @@ def saturation_batch_size(rows: Sequence[BatchThroughput]) -> int | None:
     """Return the batch size from which throughput no longer grows, or None where it still grew.
 
     ``rows`` are in ascending order. It is the size after which ``SIZES_WITHOUT_GAIN`` sizes in a row, all
-    of them ``APART``, gain less than ``LEAST_GAIN`` per doubling over it.
+    of them ``APART``, gain less than ``LEAST_GAIN`` per doubling over it, and no larger one is faster
+    beyond its interval.
     """
+    ran = apart([row for row in rows if row.throughput_examples_per_s is not None])
     last_gain, without_gain = None, 0
-    for row in apart([row for row in rows if row.throughput_examples_per_s is not None]):
+    for place, row in enumerate(ran):
         if last_gain is None or gain_per_doubling(last_gain, row) >= LEAST_GAIN:
             last_gain, without_gain = row, 0
         else:
             without_gain += 1
-        if without_gain == SIZES_WITHOUT_GAIN:
+        larger = ran[place + 1 :]
+        if without_gain >= SIZES_WITHOUT_GAIN and not any(_is_faster(one, last_gain) for one in larger):
             return last_gain.batch_size
     return None
 
@@ -151,8 +154,13 @@ def _throughput(row: BatchThroughput) -> float:
     return row.throughput_examples_per_s.estimate
 
 
-def _grew_last(ran: Sequence[BatchThroughput]) -> bool:
-    return len(ran) < 2 or gain_per_doubling(ran[-2], ran[-1]) >= LEAST_GAIN
+def _is_faster(one: BatchThroughput, other: BatchThroughput) -> bool:
+    fast, slow = one.throughput_examples_per_s, other.throughput_examples_per_s
+    return fast is not None and slow is not None and fast.low > slow.high
+
+
+def _grew_last(ran: Sequence[BatchThroughput]) -> bool | None:
+    return gain_per_doubling(ran[-2], ran[-1]) >= LEAST_GAIN if len(ran) > 1 else None
 
 
 def _with_doubling_efficiency(rows: Sequence[BatchThroughput]) -> tuple[BatchThroughput, ...]:

@@ -33,6 +33,8 @@ def notes(
     ran = [row for row in table if row.throughput_examples_per_s is not None]
     if not ran:
         yield "No batch size ran."
+    elif growth.still_grew is None:
+        yield "One batch size alone says nothing of growth and saturation."
     elif saturation is None:
         yield _still_growing(ran[-1].batch_size, growth)
     fallen = [high.batch_size for low, high in pairwise(ran) if _fell(low, high)]
@@ -45,8 +47,8 @@ def notes(
     uncertain = [row.batch_size for row in ran if _is_uncertain(row)]
     if uncertain:
         yield (
-            f"The time per step at {_these(uncertain, ran)} is uncertain: measure it for longer, or while "
-            "the machine does nothing else."
+            f"The time per step at {_these(uncertain, ran)} is uncertain: measure again (--again) while "
+            "the machine does nothing else, or for longer (--seconds)."
         )
     near = [row.batch_size for row in ran if row.near_memory_limit]
     if near:

@@ -1,5 +1,6 @@
 """The command line: parse, run, print."""
 
+import os
 import shlex
 import sys
 from importlib import import_module
@@ -18,6 +19,7 @@ _COMMANDS = {
 }
 
 _INTERRUPTED = 130
+_ELSEWHERE = "What was recorded is kept; run this again with its output elsewhere."
 
 
 class _Commands(click.Group):
@@ -62,8 +64,25 @@ def run(arguments: list[str]) -> int:
     except AdvisorError as error:
         click.echo(f"Error: {error}", err=True)
         return error.exit_status
+    except OSError as error:
+        if _takes_output():
+            raise
+        reason = error.strerror or str(error)
+        click.echo(f"Error: Standard output cannot be written: {reason}. {_ELSEWHERE}", err=True)
+        return 1
     except (KeyboardInterrupt, click.Abort):
         again = shlex.join(["advisor", *arguments])
         click.echo(f"\nInterrupted; what was recorded is kept. To go on: {again}", err=True)
         return _INTERRUPTED
     return 0
+
+
+def _takes_output() -> bool:
+    """Return whether standard output takes one more line; if not, what is left for it is dropped."""
+    try:
+        print(flush=True)
+    except OSError:
+        # Else the interpreter would try once more at its end, and complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True

@@ -19,12 +19,13 @@ from advisor.errors import InconclusiveError
     type=click.Choice(["longest"]),
     help="Try each batch size on the largest example first, the worst case for memory.",
 )
-@click.option("--seconds", type=click.FloatRange(min=0.01), help="Most seconds timed at a batch size (0.6).")
+@click.option("--seconds", type=options.FiniteNumber(min=0.01), help="Seconds timed at a batch size (0.6).")
 @click.option(
     "--precision",
-    type=click.FloatRange(min=0, max=1, min_open=True),
+    type=options.FiniteNumber(min=0, max=1, min_open=True),
     help="Half-width of the interval, drift aside, at which timing ends sooner (0.02).",
 )
+@click.option("--again", is_flag=True, default=None, help="Measure anew what is recorded.")
 @click.option(
     "--memory-limit",
     "memory_limit",
@@ -32,7 +33,10 @@ from advisor.errors import InconclusiveError
     help="Memory that the training may take, such as 8GiB (what is available less a tenth).",
 )
 @click.option(
-    "--timeout", "timeout_s", type=click.FloatRange(min=1), help="Seconds of silence that are a hang (600)."
+    "--timeout",
+    "timeout_s",
+    type=options.FiniteNumber(min=1),
+    help="Seconds of silence that are a hang (600).",
 )
 @click.option(
     "--compare",

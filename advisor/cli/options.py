@@ -1,9 +1,10 @@
 """What several commands take alike."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from enum import StrEnum
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -20,6 +21,17 @@ class Format(StrEnum):
     TABLE = "table"
     JSON = "json"
     CSV = "csv"
+
+
+class FiniteNumber(click.FloatRange):
+    """A number within bounds, without NaN and infinity, which click lets through."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Return the number that ``value`` says."""
+        number: float = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
 
 
 def workload(function: Function) -> Function:
@@ -130,5 +142,9 @@ def show(
     elif format_ == Format.CSV:
         text = as_csv(result)
     else:
-        text = as_text(result, sys.stdout.isatty() and "NO_COLOR" not in os.environ)
+        text = as_text(result, _is_terminal(sys.stdout) and "NO_COLOR" not in os.environ)
     click.echo(text.rstrip("\n"))
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()  # It is None where the caller has closed it.

@@ -44,14 +44,14 @@ def _objective(_context: click.Context, _option: click.Parameter, value: str | N
 )
 @click.option(
     "--overhead",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.FiniteNumber(min=0, min_open=True),
     help="Excess of examples over their minimum at the critical batch size (0.2).",
 )
 @click.option(
-    "--price", "price_per_device_hour", type=click.FloatRange(min=0), help="Price of a device-hour."
+    "--price", "price_per_device_hour", type=options.FiniteNumber(min=0), help="Price of a device-hour."
 )
 @click.option("--currency", help="Currency of the price (USD).")
-@click.option("--power", "power_w", type=click.FloatRange(min=0), help="Watts that one device draws.")
+@click.option("--power", "power_w", type=options.FiniteNumber(min=0), help="Watts that one device draws.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of trainings and intervals (0).")
 @click.option("--dry-run", is_flag=True, help="Say what may be spent, and stop before the first training.")
 @options.storage

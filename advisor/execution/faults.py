@@ -32,9 +32,9 @@ def fault_of_exception(error: BaseException) -> AdvisorError:
 
 
 def fault_of_death(
-    call: str, exit_status: int | None, output: str, memory_limit_bytes: int | None
+    doing: str, exit_status: int | None, output: str, memory_limit_bytes: int | None
 ) -> SessionError:
-    """Return what the end of a child during ``call`` means.
+    """Return what the end of a child during ``doing`` (words) means.
 
     ``exit_status`` is negative for a signal, as ``subprocess`` gives it, and None for a child that hung
     up but lived on. ``output`` is the end of what it wrote.
@@ -43,16 +43,16 @@ def fault_of_death(
     detail = f"{how}\n{output}".strip()
     if speaks_of_memory(output):
         return OutOfMemoryError(
-            f"The training session ran out of memory and died during {call} ({how}).", detail
+            f"The training session ran out of memory and died during {doing} ({how}).", detail
         )
     why = _suspicion(number, memory_limit_bytes)
     if why:
         return SuspectedMemoryError(
-            f"The training session died during {call} ({how}); out of memory is suspected, since {why}. "
+            f"The training session died during {doing} ({how}); out of memory is suspected, since {why}. "
             f"{_last_words(output)}",
             detail,
         )
-    return SessionError(f"The training session died during {call} ({how}). {_last_words(output)}", detail)
+    return SessionError(f"The training session died during {doing} ({how}). {_last_words(output)}", detail)
 
 
 def _last_words(output: str) -> str:

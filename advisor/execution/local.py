@@ -34,7 +34,8 @@ class LocalSessions:
     when a session is opened, less a margin, nor more than ``memory_share_bytes``: what this session may take
     where others are open beside it. The child is given ``start_timeout_s`` to open its session,
     ``LOAD_TIMEOUT_S`` to describe it, at least ``CALL_TIMEOUT_S`` to diagnose or profile a step, and
-    ``call_timeout_s`` for each other call, or more where steps are known to be slow.
+    ``call_timeout_s`` for each other call, or more where steps are known to be slow. ``timeout_advice``
+    says what to do about a call that outlasts its deadline, such as ``allow more with --timeout``.
     """
 
     def __init__(
@@ -45,12 +46,14 @@ class LocalSessions:
         start_timeout_s: float = START_TIMEOUT_S,
         call_timeout_s: float = CALL_TIMEOUT_S,
         memory_share_bytes: int | None = None,
+        timeout_advice: str = "",
     ) -> None:
         path = tuple(str(Path(folder).absolute()) for folder in (*sys.path, ""))
         self._opening = Opening(entry, reference, memory_limit_bytes, path)
         self._start_timeout_s = start_timeout_s
         self._call_timeout_s = call_timeout_s
         self._memory_share_bytes = memory_share_bytes
+        self._timeout_advice = timeout_advice
 
     def open(self) -> "ChildSession":
         """Start a child and return its session once that is open.
@@ -59,7 +62,7 @@ class LocalSessions:
         little memory, or the child cannot be started or ends; there is no other way to run.
         """
         limit = limit_within_available(self._opening.memory_limit_bytes, self._memory_share_bytes)
-        process = SessionProcess(replace(self._opening, memory_limit_bytes=limit))
+        process = SessionProcess(replace(self._opening, memory_limit_bytes=limit), self._timeout_advice)
         try:
             process.wait_until_open(self._start_timeout_s)
         except AdvisorError:

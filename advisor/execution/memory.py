@@ -53,7 +53,9 @@ def limit_within_available(asked: int | None, share: int | None = None) -> int |
 
 
 def _size(size_bytes: int) -> str:
-    return f"{size_bytes:,} bytes" if size_bytes < _KIB**2 else memory(size_bytes)
+    if size_bytes >= _KIB**2:
+        return memory(size_bytes)
+    return "1 byte" if size_bytes == 1 else f"{size_bytes:,} bytes"
 
 
 def _machine_room(proc: Path) -> Iterator[int]:

@@ -22,6 +22,21 @@ _EXIT_S = 5.0  # for a child that hung up or was killed to be gone
 _DRAIN_S = 2.0
 _NOISE = "Extension modules: "  # what the fault handler adds after a crash, often several thousand characters
 
+# What a session is doing while it answers a call, as a person says it.
+_DOING = {
+    "describe": "loading and checking the workload",
+    "reset": "building the model",
+    "train": "a block of training steps",
+    "train_part": "a block of steps of one part of the training",
+    "diagnose": "examining the input pipeline",
+    "profile": "profiling a few steps",
+    "evaluate": "an evaluation",
+    "memory": "looking up the memory in use",
+    "save": "saving a checkpoint",
+    "restore": "restoring a checkpoint",
+    "close": "closing",
+}
+
 # The write ends that keep children alive. A fork of the parent must not hold them open after it.
 _LIFELINES: "weakref.WeakSet[Connection]" = weakref.WeakSet()
 
@@ -30,15 +45,16 @@ class SessionProcess:
     """A child interpreter in a group of its own, which is ended with everything it started.
 
     It is ended by :meth:`kill`, on garbage collection, at exit, and by its own watchdog when this process
-    dies in any way.
+    dies in any way. ``timeout_advice`` ends the sentence that tells of a call beyond its deadline.
     """
 
-    def __init__(self, opening: Opening) -> None:
+    def __init__(self, opening: Opening, timeout_advice: str = "") -> None:
         try:
             child, self._connection, lifeline = _start(opening)
         except OSError as error:
             raise SessionError(f"The training session could not be started: {error}.") from error
         self._memory_limit_bytes = opening.memory_limit_bytes
+        self._timeout_advice = timeout_advice
         self._child = child
         self._output = _OutputTail(child.stdout)
         self._end = weakref.finalize(self, _end, child, (self._connection, lifeline), os.getpid())
@@ -57,24 +73,24 @@ class SessionProcess:
             raise SessionError(
                 f"{request.method} was called on a training session that has ended; open a new one."
             )
-        return self._exchange(request.method, request, timeout_s)
+        return self._exchange(_DOING[request.method], request, timeout_s)
 
-    def _exchange(self, call: str, request: Request | None, timeout_s: float) -> object:
+    def _exchange(self, doing: str, request: Request | None, timeout_s: float) -> object:
         try:
             if request is not None:
                 with suppress(ConnectionError):  # What a child said before it died is still to be read.
                     self._connection.send(request)
             if not self._connection.poll(timeout_s):
-                raise self._silence(call, timeout_s)
+                raise self._silence(doing, timeout_s, self._timeout_advice if request else "")
             reply: Reply | Failure = self._connection.recv()
         except (EOFError, OSError):
-            raise self._death(call) from None
+            raise self._death(doing) from None
         except AdvisorError:
             raise
         except Exception as error:
             self.kill()
             raise SessionError(
-                f"The training session answered {call} with what cannot be read here ({error}). Use plain "
+                f"What the training session answered after {doing} cannot be read here ({error}). Use plain "
                 "numbers, texts and names in the workload's target and search_space."
             ) from error
         except BaseException:
@@ -95,18 +111,18 @@ class SessionProcess:
         """End the child and everything that it started; doing so twice is allowed."""
         self._end()
 
-    def _silence(self, call: str, timeout_s: float) -> SessionTimeoutError:
+    def _silence(self, doing: str, timeout_s: float, advice: str) -> SessionTimeoutError:
         self.kill()
         return SessionTimeoutError(
-            f"The training session did not finish {call} within {timeout_s:g} s and was ended; "
-            "look for what hangs in the workload, or give it less to do at a time.",
+            f"The training session did not finish {doing} within {timeout_s:g} s and was ended; "
+            f"look for what hangs in the workload, or {advice or 'give it less to do at a time'}.",
             self._output.text(),
         )
 
-    def _death(self, call: str) -> SessionError:
+    def _death(self, doing: str) -> SessionError:
         exit_status = self.wait(_EXIT_S)
         self.kill()
-        return fault_of_death(call, exit_status, self._output.text(), self._memory_limit_bytes)
+        return fault_of_death(doing, exit_status, self._output.text(), self._memory_limit_bytes)
 
 
 class _OutputTail:

@@ -50,11 +50,12 @@ class BatchSizes:
 class MeasureRequest:
     """Time ``seconds`` at each batch size, or less where that is enough.
 
-    Two visits at least, more until they agree so well that the relative half-width of the interval, without
-    what a machine drifts in hours, is at most ``precision``.
-    ``refine`` looks between the last power of two that fits the memory and the first that does not.
-    ``probe_longest`` tries each batch size on the largest example first. ``input_workers`` tries a pipeline
-    of so many producers. ``profile`` is the folder for a trace of a few steps.
+    It is timed in two visits, or in one where steps are so long that it takes three times the seconds, or in
+    more until they agree: until the relative half-width of the interval, without what a machine drifts in
+    hours, is at most ``precision``. ``refine`` looks between the last power of two that fits the memory and
+    the first that does not. ``probe_longest`` tries each batch size on the largest example first. ``again``
+    measures anew what is recorded. ``input_workers`` tries a pipeline of so many producers. ``profile`` is
+    the folder for a trace of a few steps.
     """
 
     batch_sizes: BatchSizes = field(default_factory=BatchSizes)
@@ -62,6 +63,7 @@ class MeasureRequest:
     precision: float = 0.02
     refine: bool = False
     probe_longest: bool = False
+    again: bool = False
     input_workers: int = 0
     profile: Path | None = None
 

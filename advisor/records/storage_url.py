@@ -16,6 +16,9 @@ CONNECT_TIMEOUT_S = 10
 """How long a server may take to answer."""
 
 _ANOTHER = "or name another with --storage."
+_UNREACHED = "Start its server, or correct the host and the port in the URL."
+_LACKING = f"lacks a table or a column that is needed. Restore it from a copy, {_ANOTHER}"
+# What a driver says, as a pattern, and what that means.
 _MEANINGS = {
     "unable to open database file": f"cannot be opened. Create its directory or make it writable, {_ANOTHER}",
     "readonly database": f"cannot be written. Make the file and its directory writable, {_ANOTHER}",
@@ -23,6 +26,12 @@ _MEANINGS = {
     "database disk image is malformed": f"is damaged. Restore it from a copy, {_ANOTHER}",
     "database is locked": f"was held by another program for {BUSY_TIMEOUT_S} s. End that and run this again.",
     "disk is full": "cannot grow, as its disk is full. Free some space and run this again.",
+    "Could not decode to UTF-8": f"holds text that is damaged. Restore it from a copy, {_ANOTHER}",
+    "no such (table|column)|has no column named": _LACKING,
+    "(relation|column) .* does not exist": _LACKING,
+    "Connection refused": f"refused the connection. {_UNREACHED}",
+    "resolve host|translate host name": "has an unknown host. Correct it in the URL.",
+    "timeout expired": f"did not answer. {_UNREACHED}",
 }
 _VALID = "Valid are sqlite:///FILE and postgresql://USER:PASSWORD@HOST/DATABASE."
 
@@ -43,8 +52,10 @@ class StorageURL:
 
     def explained(self, said: str) -> str:
         """Return the sentence for what a database driver said."""
-        for words, meaning in _MEANINGS.items():
-            if words in said:
+        if self.sqlite_path and self.sqlite_path.is_dir():
+            return f"The database {self} is a folder. Name a file, as in sqlite:///FOLDER/advisor.db."
+        for pattern, meaning in _MEANINGS.items():
+            if re.search(pattern, said):
                 return f"The database {self} {meaning}"
         return f"The database {self} cannot be used: {' '.join(said.split())[:300]}"
 

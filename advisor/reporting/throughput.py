@@ -27,10 +27,7 @@ def throughput_parts(throughput: Throughput) -> Iterator[RenderableType]:
         [_row(row) for row in throughput.table],
         left=("outcome",),
     )
-    yield paragraph(
-        "Doubling: growth of throughput over half the batch size, and its efficiency, 100 % where throughput "
-        "doubles. Peak memory: of the process. In brackets: 95 % intervals."
-    )
+    yield paragraph(" ".join(_legend(throughput.table)))
     yield paragraph("")
     yield pairs(_limits(throughput))
     yield from (bullet(note) for note in throughput.notes)
@@ -40,6 +37,19 @@ def throughput_parts(throughput: Throughput) -> Iterator[RenderableType]:
         yield from _stages(throughput.diagnosis)
     if throughput.comparisons:
         yield from _compared(throughput.comparisons)
+
+
+def _legend(rows: Sequence[BatchThroughput]) -> Iterator[str]:
+    """Yield what the columns mean that are shown."""
+    if any(row.doubling_efficiency is not None for row in rows):
+        yield (
+            "Doubling: growth of throughput over half the batch size, and its efficiency, 100 % where "
+            "throughput doubles."
+        )
+    if any(row.peak_memory_bytes is not None for row in rows):
+        yield "Peak memory: resident, with all libraries; a memory limit bounds the data alone."
+    if any(row.time_per_step_s is not None for row in rows):
+        yield "In brackets: 95 % intervals."
 
 
 def _row(row: BatchThroughput) -> tuple[str, ...]:
@@ -79,7 +89,7 @@ def _limits(throughput: Throughput) -> Iterator[tuple[str, str]]:
 
 
 def _verdict(found: Bottleneck) -> Iterator[RenderableType]:
-    yield heading("What limits it")
+    yield heading(f"What limits it: {found.kind.value}")
     yield paragraph(f"{found.verdict} {found.why}".strip())
     shares = [
         f"{kind.value} {percent(share)}" for kind, share in found.shares.items() if share >= LEAST_SHOWN
@@ -109,7 +119,21 @@ def _compared(comparisons: Sequence[Comparison]) -> Iterator[RenderableType]:
     ]
     yield table(columns, rows)
     for comparison in comparisons:
+        if comparison.speedups:
+            yield bullet(f"{comparison.variant}: {_conclusion(comparison)}")
         yield from (bullet(f"{comparison.variant}: {failure}") for failure in comparison.failures)
+
+
+def _conclusion(comparison: Comparison) -> str:
+    """Return where the whole interval is on one side of 1."""
+    faster = [number(size) for size, speedup in comparison.speedups.items() if speedup.low > 1]
+    slower = [number(size) for size, speedup in comparison.speedups.items() if speedup.high < 1]
+    found = [
+        f"{word} at batch size {', '.join(sizes)}"
+        for word, sizes in (("faster", faster), ("slower", slower))
+        if sizes
+    ]
+    return f"{'; '.join(found) or 'neither faster nor slower beyond the intervals'}."
 
 
 def _speedup(interval: Interval | None) -> str:

@@ -55,9 +55,13 @@ def _parsed(path: Path) -> Mapping[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
-        raise SpecError(f"There is no study file {path}.") from None
+        raise SpecError(
+            f"There is no study file {path}. Name one that exists, or a workload as file.py[:name]."
+        ) from None
     except OSError as error:
-        raise SpecError(f"The study file {path} cannot be read: {error.strerror}.") from error
+        raise SpecError(
+            f"The study file {path} cannot be read: {error.strerror}. Make it readable, or name another."
+        ) from error
     except UnicodeDecodeError as error:
         raise SpecError(f"{path} is not text in UTF-8; save it in that encoding.") from error
     except (ValueError, RecursionError) as error:

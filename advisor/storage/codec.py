@@ -6,10 +6,10 @@ keys that are missing take the default of their field.
 
 import json
 import math
+import re
 from enum import StrEnum
 from typing import Any, TypeVar
 
-from cattrs import BaseValidationError
 from cattrs.preconf.json import make_converter
 from cattrs.strategies import configure_tagged_union
 
@@ -19,6 +19,8 @@ from advisor.records.search_space import Distribution
 Record = TypeVar("Record")
 
 _NON_FINITE = "non_finite"
+_UNREADABLE = object()
+"""Stands for text that is no JSON until somebody wants the record that it is part of."""
 
 _converter = make_converter()
 # A distribution is told by its class, since a Float and an Int have the same fields.
@@ -29,20 +31,35 @@ _converter.register_structure_hook(StrEnum, lambda name, kind: kind[name])
 _converter.register_structure_hook_func(lambda kind: kind is object, lambda value, _: value)
 
 
+class UnreadableError(StorageError):
+    """A record cannot be read; the message is the end of a sentence that begins with the database."""
+
+    def __init__(self, record: str) -> None:
+        super().__init__(
+            f"holds a record ({record}) that is damaged, or that another version of the program wrote. "
+            "Restore the database from a copy, upgrade with pip install --upgrade batch-advisor, or name "
+            "another with --storage."
+        )
+
+
 def to_plain(record: object) -> Any:
     """Return ``record`` as dictionaries, lists and scalars."""
     return _converter.unstructure(record)
 
 
-def from_plain(kind: type[Record], plain: object) -> Record:
-    """Return the record of ``kind`` that :func:`to_plain` took apart."""
+def from_plain(kind: type[Record], *parts: Any) -> Record:
+    """Return the record of ``kind`` that :func:`to_plain` took apart.
+
+    Where it was kept in several ``parts``, later ones come before earlier ones. Raises
+    :class:`UnreadableError` where they do not make up such a record.
+    """
     try:
+        plain = parts[0] if len(parts) == 1 else {key: part[key] for part in parts for key in part}
         return _converter.structure(plain, kind)
-    except BaseValidationError as error:
-        raise StorageError(
-            f"The database holds a {kind.__name__} that this version of the program cannot read; it was "
-            "probably written by another version. Upgrade with: pip install --upgrade batch-advisor"
-        ) from error
+    # Damage may make any value of any type, and what is built of it says so in many ways.
+    except Exception as error:
+        words = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower()
+        raise UnreadableError(words) from error
 
 
 def to_json(plain: object) -> str:
@@ -51,8 +68,11 @@ def to_json(plain: object) -> str:
 
 
 def from_json(text: str | bytes) -> Any:
-    """Return what :func:`to_json` wrote."""
-    return _decoder.decode(text if isinstance(text, str) else text.decode())
+    """Return what :func:`to_json` wrote; from anything else, what no record can be made of."""
+    try:
+        return _decoder.decode(text if isinstance(text, str) else text.decode())
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return _UNREADABLE
 
 
 def _finite(plain: object) -> object:

@@ -10,7 +10,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from advisor.errors import StorageError
 from advisor.records.storage_url import BUSY_TIMEOUT_S, CONNECT_TIMEOUT_S, POSTGRES_DRIVER_MISSING, StorageURL
-from advisor.storage.codec import from_json, to_json
+from advisor.storage.codec import UnreadableError, from_json, to_json
 
 _PRAGMAS = (
     "PRAGMA journal_mode=WAL",
@@ -50,6 +50,8 @@ class Database:
     def _faults_in_words(self) -> Iterator[None]:
         try:
             yield
+        except UnreadableError as error:
+            raise StorageError(f"The database {self.url} {error}") from error
         except SQLAlchemyError as error:
             raise StorageError(self.url.explained(str(getattr(error, "orig", None) or error))) from error
 

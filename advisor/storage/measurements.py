@@ -1,6 +1,7 @@
 """Measured sweeps: every measurement stays, the newest of each batch size is read."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from sqlalchemy import Row, func, insert, select
@@ -57,8 +58,8 @@ class SqlMeasurements:
             .order_by(of_timing, measurement_runs.c.id.desc())
         )
         with self._database.read() as connection:
-            rows = connection.execute(rows_of_newest).all()
-        runs = [_run(group) for _, group in groupby(rows, key=lambda row: row.timing)]
+            rows = connection.execute(rows_of_newest)
+            runs = [_run(group) for _, group in groupby(rows, key=lambda row: row.timing)]
         return [run for _, run in sorted(runs, key=lambda numbered: numbered[0], reverse=True)]
 
 
@@ -74,6 +75,7 @@ def _insert(database: Database, run: Mapping[str, object], rows: Iterable[BatchM
 def _run(rows: Iterable[Row[tuple[object, ...]]]) -> tuple[int, MeasurementRun]:
     """Return the number of the newest of ``rows``, which comes first, and the run that they make up."""
     newest, *older = rows
-    plain = {**newest._mapping, "measurements": [row.measurement for row in (newest, *older)]}
-    plain["measurements"].sort(key=lambda measurement: measurement["batch_size"])
-    return newest.id, from_plain(MeasurementRun, plain)
+    measured = {"measurements": [row.measurement for row in (newest, *older)]}
+    run = from_plain(MeasurementRun, newest._mapping, measured)
+    in_order = sorted(run.measurements, key=lambda measurement: measurement.batch_size)
+    return newest.id, replace(run, measurements=tuple(in_order))

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import psutil  # type: ignore[import-untyped]
 
+from advisor.storage.codec import UnreadableError
+
 _START_TOLERANCE_S = 1.5  # the machine's own start is known to a second only
 
 
@@ -16,12 +18,12 @@ def this_process() -> str:
 
 def is_dead(owner: str) -> bool:
     """Return whether ``owner`` ran on this host and runs no longer; other hosts cannot be looked at."""
-    host, pid, start_s = owner.rsplit("/", 2)
+    host, pid, start_s = _parts(owner)
     if host != _host():
         return False
     try:
-        process = psutil.Process(int(pid))
-        another = abs(_start_s(process) - float(start_s)) > _START_TOLERANCE_S
+        process = psutil.Process(pid)
+        another = abs(_start_s(process) - start_s) > _START_TOLERANCE_S
         return another or bool(process.status() == psutil.STATUS_ZOMBIE)
     except psutil.NoSuchProcess:
         return True
@@ -29,8 +31,16 @@ def is_dead(owner: str) -> bool:
 
 def shown(owner: str) -> str:
     """Return ``owner`` as a person reads it."""
-    host, pid, _ = owner.rsplit("/", 2)
+    host, pid, _ = _parts(owner)
     return f"process {pid} on {host.partition(':')[0]}"
+
+
+def _parts(owner: str) -> tuple[str, int, float]:
+    try:
+        host, pid, start_s = owner.rsplit("/", 2)
+        return host, int(pid), float(start_s)
+    except ValueError as error:
+        raise UnreadableError("the owner of a trial") from error
 
 
 def _host() -> str:

@@ -1,19 +1,26 @@
 """Brings the schema of a database up to date when it is opened."""
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import Connection, Inspector, inspect, text
 
 from advisor.errors import StorageError
 from advisor.storage.database import Database
 from advisor.storage.tables import NEWEST_REVISION, PREFIX, VERSION_TABLE
 
+_OPTUNAS = frozenset(
+    {"alembic_version", "studies", "study_directions", "study_user_attributes", "study_system_attributes"}
+    | {"trials", "trial_user_attributes", "trial_system_attributes", "trial_params", "trial_values"}
+    | {"trial_intermediate_values", "trial_heartbeats", "version_info"}
+)
+_MARK_OF_OPTUNA = ("version_info", {"schema_version", "library_version"})
+"""The table, and columns of it, without which tables of Optuna's names are another program's."""
 _LOCK_KEY = 7_310_283_465  # any number, the same in every process
 
 
 def prepare(database: Database) -> None:
     """Create or upgrade our tables, leaving every other alone; safe under concurrent openers.
 
-    Raises StorageError where the database was written by a newer version of the program, or holds tables
-    of another one under our names.
+    Raises StorageError where the database was written by a newer version of the program, is damaged, or
+    holds tables of another program under our names or Optuna's.
     """
     with database.read() as connection:
         if _revision(connection) == NEWEST_REVISION:
@@ -47,12 +54,31 @@ def _refuse_others(connection: Connection, database: Database, known: set[str]) 
             f"The database {database.url} was written by a newer version of the program (schema {revision}; "
             f"this one knows {NEWEST_REVISION}). Upgrade with: pip install --upgrade batch-advisor"
         )
-    foreign = sorted(name for name in inspect(connection).get_table_names() if name.startswith(PREFIX))
-    if revision is None and foreign:
+    if revision is None:
+        _refuse_foreign(inspect(connection), database)
+
+
+def _refuse_foreign(inspector: Inspector, database: Database) -> None:
+    """Refuse what would stand in the way of our tables or, beside them, of Optuna's."""
+    names = set(inspector.get_table_names())
+    if VERSION_TABLE in names:
+        raise StorageError(
+            f"The database {database.url} is damaged: its table {VERSION_TABLE} is empty. "
+            "Restore it from a copy, or name another with --storage."
+        )
+    foreign = {name for name in names if name.startswith(PREFIX)}
+    if not _has_mark_of_optuna(inspector, names):
+        foreign |= names & _OPTUNAS
+    if foreign:
         raise StorageError(
             f"The database {database.url} already has tables of another program under names that are needed "
-            f"here ({', '.join(foreign)}). Name another database with --storage."
+            f"here ({', '.join(sorted(foreign))}). Name another database with --storage."
         )
+
+
+def _has_mark_of_optuna(inspector: Inspector, names: set[str]) -> bool:
+    table, columns = _MARK_OF_OPTUNA
+    return table in names and columns <= {column["name"] for column in inspector.get_columns(table)}
 
 
 def _revision(connection: Connection) -> str | None:

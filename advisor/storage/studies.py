@@ -55,13 +55,10 @@ class SqlStudies:
         self._interrupt_orphans(study)
         with self._database.read() as connection:
             row = _study_row(connection, study)
-            curves = _curves(connection, row.id)
+            batch_size, curves = _study(row).batch_size, _curves(connection, row.id)
             query = select(trials).where(trials.c.study_id == row.id).order_by(trials.c.number)
             return [
-                from_plain(
-                    Trial,
-                    {**trial._mapping, "batch_size": row.study["batch_size"], "curve": curves[trial.number]},
-                )
+                from_plain(Trial, trial._mapping, {"batch_size": batch_size, "curve": curves[trial.number]})
                 for trial in connection.execute(query)
             ]
 
@@ -127,7 +124,7 @@ def _text(said: str) -> str:
 
 
 def _study(row: Row[Any]) -> Study:
-    return from_plain(Study, {**row.study, **row._mapping})
+    return from_plain(Study, row.study, row._mapping)
 
 
 def _study_row(connection: Connection, name: str) -> Row[Any]:
@@ -155,7 +152,7 @@ def _trial_state(connection: Connection, study: str, number: int) -> tuple[int, 
     state = connection.scalar(query)
     if state is None:
         raise StorageError(f"Trial {number} of the study {study} is not recorded.")
-    return study_id, TrialState[state]
+    return study_id, from_plain(TrialState, state)
 
 
 def _end(

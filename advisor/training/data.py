@@ -103,7 +103,8 @@ class DatasetSplit:
     def __init__(self, name: str, dataset: tf.data.Dataset, examples: int | None = None) -> None:
         self.name = name
         self.dataset = _of_tuples(dataset, name)
-        self.paths, _ = _named_leaves(self.dataset.element_spec)
+        self.paths, specs = _named_leaves(self.dataset.element_spec)
+        _require_dense(name, self.paths, specs)
         self.is_resident = False
         self._largest = _Largest(self.dataset.as_numpy_iterator)
         self.examples = _count(self.dataset, name) if examples is None else examples
@@ -158,7 +159,7 @@ def batched(dataset: tf.data.Dataset, batch_size: int, drop_remainder: bool = Fa
     """
     spec = dataset.element_spec
     leaves = keras.tree.flatten(spec)
-    can_pad = all(isinstance(leaf, tf.TensorSpec) and leaf.shape.rank is not None for leaf in leaves)
+    can_pad = all(leaf.shape.rank is not None for leaf in leaves)
     if not can_pad or _have_known_shape(leaves):
         return dataset.batch(batch_size, drop_remainder=drop_remainder)
     if _weights_spare_labels(spec):
@@ -274,6 +275,16 @@ def _of_tuples(dataset: tf.data.Dataset, name: str) -> tf.data.Dataset:
             f"Each example of the {name} dataset has {len(spec)} parts; give (x, y) or (x, y, sample_weight)."
         )
     return dataset
+
+
+def _require_dense(name: str, paths: Sequence[str], specs: Sequence[Any]) -> None:
+    for path, spec in zip(paths, specs, strict=True):
+        if not isinstance(spec, tf.TensorSpec):
+            raise WorkloadError(
+                f"{path} of the {name} dataset is described by a {type(spec).__name__}. Give dense tensors, "
+                "of unknown length where examples differ: batches are padded. Ragged ones become dense with "
+                "to_tensor in a map, sparse ones with tf.sparse.to_dense; leave out a part that is None."
+            )
 
 
 def _count(dataset: tf.data.Dataset, name: str) -> int:

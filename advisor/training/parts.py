@@ -16,6 +16,7 @@ from advisor.training.loop import StepFunction, StepLoop
 
 _SEED = 0
 _DRAWN = 8
+_LEARNING_SHARE = 0.25
 _DRAWN_BYTES = 64 * 2**20
 
 MakeLoop = Callable[[StepFunction, Feed], StepLoop]
@@ -94,14 +95,17 @@ def typical_batch(split: Split, batch_size: int) -> Batch:
 
 
 def seconds_per_step(loop: StepLoop, seconds: float) -> float:
-    """Return the mean time of the steps of ``loop``, run for about ``seconds`` after a first one."""
+    """Return the mean time of the steps of ``loop`` in one call (s), in about ``seconds`` after a first step.
+
+    Shorter calls before it tell how many steps that are; each has a cost of its own.
+    """
     loop.start(0, 0)
     loop.run(1)
-    steps, taken, block = 0, 0.0, 1
-    while taken < seconds:
-        taken += loop.run(block).seconds
-        steps, block = steps + block, 2 * block if taken < seconds / 4 else block
-    return taken / steps
+    block = loop.run(1)
+    while block.seconds < _LEARNING_SHARE * seconds:
+        block = loop.run(2 * block.steps)
+    timed = loop.run(max(1, round(block.steps * (1 - _LEARNING_SHARE) * seconds / block.seconds)))
+    return timed.seconds / timed.steps
 
 
 def _touch(batch: Batch) -> tf.Tensor:

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from advisor.analysis.quantities import duration
 from advisor.records.bottleneck import InputDiagnosis, PipelineStage, Remedy
 from advisor.training.data import DatasetSplit, Split
 from advisor.training.remedies import ROUNDS, Bench, Candidates, Change, TimeSteps, without
@@ -14,6 +15,9 @@ from advisor.training.stopwatch import seconds_per_element
 from advisor.training.transformations import Dataset, UnknownStageError
 
 _OURS, _WHOLE = "shuffle and batch", "pipeline"
+_MOST_EXCESS = 2.0
+_READING_S = 5e-5
+"""Reading elements one by one costs some microseconds for each, which batches are spared."""
 _NO_PIPELINE = "The training arrays are on the device: there is nothing that producers could do."
 
 
@@ -39,9 +43,9 @@ def diagnose(
         pipeline = _timed(split.dataset, seconds)
         before = _quick_to_start(split, pipeline, seconds)
         bench = Bench(before, batch_size, seconds, time_steps)
-        stages = _stages(pipeline, bench.input_s / batch_size)
+        stages, doubt = _stages(pipeline, bench.input_s / batch_size)
         remedies, notes = _tried(bench, _changes(Candidates(before, pipeline, bench), unused, input_workers))
-        notes = tuple(dict.fromkeys((*pipeline.notes, *notes)))
+        notes = tuple(dict.fromkeys((*pipeline.notes, *doubt, *notes)))
     else:
         bench = Bench(split, batch_size, seconds, time_steps)
         stages = (PipelineStage("gather", bench.input_s / batch_size),)
@@ -77,10 +81,20 @@ def _quick_to_start(split: DatasetSplit, pipeline: TimedPipeline, seconds: float
     return quick
 
 
-def _stages(pipeline: TimedPipeline, example_s: float) -> tuple[PipelineStage, ...]:
-    """Return the stages, with the shuffle and batch that training adds; ``example_s`` is of all of them."""
+def _stages(pipeline: TimedPipeline, example_s: float) -> tuple[tuple[PipelineStage, ...], tuple[str, ...]]:
+    """Return the stages, with the shuffle and batch that training adds; ``example_s`` is of all of them.
+
+    Each was timed at another moment: where they are too long for the whole, a sentence takes their place.
+    """
     own = PipelineStage(_OURS, max(0.0, example_s - pipeline.time_s))
-    return (*(PipelineStage(stage.name, stage.time_s) for stage in pipeline.stages), own)
+    stages = (*(PipelineStage(stage.name, stage.time_s) for stage in pipeline.stages), own)
+    parts_s = sum(stage.time_per_example_s for stage in stages)
+    if parts_s <= _MOST_EXCESS * example_s + _READING_S:
+        return stages, ()
+    return (), (
+        f"Which stage is slow is not known: one by one they took {duration(parts_s)} for each example, all "
+        f"together {duration(example_s)}. Measure again (--again) while the machine does nothing else.",
+    )
 
 
 def _tried(bench: Bench, changes: Iterable[Change | str]) -> tuple[tuple[Remedy, ...], tuple[str, ...]]:

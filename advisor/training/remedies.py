@@ -150,7 +150,10 @@ class Candidates:
                 f"free memory ({memory(free)})."
             )
             return
-        caveat = f"It holds {memory(size)}, and repeats random augmentation that comes before it."
+        caveat = (
+            f"It holds {memory(size)}. Where a map before it draws random numbers (augmentation), cache "
+            "before that map instead, or every epoch sees the same examples."
+        )
         yield Change("cache", "End the train dataset with .cache().", self._open_cached, caveat)
 
     def _producers(self, count: int) -> Change | str:

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 _WARM_UP_SHARE = 0.25
 _PARTS = 5
+_LEAST_S = 1e-9
 _CALLS = 10
 _QUICK_S = 3e-4
 _BLOCK = 32
@@ -35,9 +36,8 @@ class Reader:
         """Read for about ``seconds``, at least one element; return how many, and the time taken (s)."""
         elements, taken, limit = 0, 0.0, 1
         while taken < seconds and not self.has_ended:
-            start = perf_counter()
-            elements += self.read(limit)
-            taken += perf_counter() - start
+            count, time_s = _timed(self, limit)
+            elements, taken = elements + count, taken + time_s
             limit = int(max(1, min(2 * limit, elements * seconds / taken / _CALLS)))
         return elements, taken
 
@@ -76,14 +76,27 @@ def _started(dataset: tf.data.Dataset) -> Reader:
 def _typical_pace(reader: Reader, seconds: float) -> float:
     """Return the time of an element in the middle one of several parts of ``seconds`` (s).
 
-    That spares it what other programs do for a moment. A dataset without elements takes no time.
+    That spares it what other programs do for a moment. A part is a single call, whose own cost, that of a
+    call for no elements, is taken off. A dataset without elements takes no time.
     """
-    paces, left = [0.0] if reader.has_ended else [], seconds
-    while left > 0 and not reader.has_ended:
-        elements, taken = reader.read_for(seconds / _PARTS)
-        paces.append(taken / max(1, elements))
-        left -= taken
+    elements, taken = reader.read_for(seconds / _PARTS)
+    if reader.has_ended:
+        return taken / max(1, elements)
+    call_s, paces = min(_timed(reader, 0)[1] for _ in range(_PARTS)), []
+    for parts_left in range(_PARTS, 0, -1):
+        asked = round(elements / max(taken, _LEAST_S) * seconds / parts_left)
+        elements, taken = _timed(reader, max(1, asked))
+        paces.append(max(0.0, taken - call_s) / max(1, elements))
+        seconds -= taken
+        if seconds <= 0 or reader.has_ended:
+            break
     return median(paces)
+
+
+def _timed(reader: Reader, limit: int) -> tuple[int, float]:
+    """Read in one call; return how many elements came, and the time taken (s)."""
+    start = perf_counter()
+    return reader.read(limit), perf_counter() - start
 
 
 def _read(iterator: Any, limit: tf.Tensor) -> tf.Tensor:

@@ -1,11 +1,11 @@
 """``advisor measure``: time per step at each batch size, up to what data and memory allow."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
 from advisor.analysis.comparison import compare
-from advisor.errors import AdvisorError, WorkloadError
+from advisor.errors import SessionError, WorkloadError
 from advisor.records.description import WorkloadDescription
 from advisor.records.measurement import Comparison, MeasurementOutcome, Throughput
 from advisor.records.requests import BatchSizes, MeasureRequest
@@ -36,9 +36,8 @@ def measure(
         }
         sweeps = [other for other in others.values() if isinstance(other, Sweep)]
         found = ensure_measured(tools, keeper, description, request, sweeps)
-        return replace(
-            found, comparisons=tuple(_compared(name, found, other) for name, other in others.items())
-        )
+        comparisons = tuple(_compared(name, found, other) for name, other in others.items())
+        return replace(found, comparisons=comparisons, notes=(*found.notes, *_of_sharing(found, sweeps)))
 
 
 def ensure_measured(
@@ -61,10 +60,12 @@ def ensure_measured(
     if request.refine:
         sweep.refine()
     _finish([sweep, *beside], tools)
-    examine(sweep, tools.progress)
+    seen = examine(sweep, tools.progress)
     found = sweep.result()
-    if all(row.outcome is MeasurementOutcome.FAILED for row in found.table):
-        raise WorkloadError(f"No batch size could be trained. {found.table[0].detail.splitlines()[0]}")
+    found = replace(found, notes=(*found.notes, *seen))
+    tried = [row for row in found.table if row.outcome is not MeasurementOutcome.DATASET_LIMITED]
+    if tried and all(row.outcome is MeasurementOutcome.FAILED for row in tried):
+        raise WorkloadError(f"No batch size could be trained. {tried[0].detail.splitlines()[0]}")
     return found
 
 
@@ -112,11 +113,18 @@ def _run(sweeps: Sequence[Sweep], batch_sizes: Sequence[int], tools: Tools) -> N
 
 
 def _finish(sweeps: Sequence[Sweep], tools: Tools) -> None:
-    """Time batch sizes again, all of them in turn, until no sweep asks for more."""
-    while sizes := sorted({size for sweep in sweeps for size in sweep.unfinished}):
-        for done, batch_size in enumerate(sizes, start=1):
-            _measure_again(sweeps, batch_size)
-            tools.progress.advance("batch sizes timed again", done, len(sizes))
+    """Time batch sizes again until no sweep asks for more, a few of them in turn: those stay compiled."""
+    total = len(_unfinished(sweeps))
+    while group := _unfinished(sweeps)[: LAG + 1]:
+        while waiting := [size for size in _unfinished(sweeps) if size in group]:
+            for batch_size in waiting:
+                _measure_again(sweeps, batch_size)
+        done = max(0, total - len(_unfinished(sweeps)))
+        tools.progress.advance("batch sizes timed again", done, total)
+
+
+def _unfinished(sweeps: Sequence[Sweep]) -> Sequence[int]:
+    return sorted({size for sweep in sweeps for size in sweep.unfinished})
 
 
 def _measure_again(sweeps: Sequence[Sweep], batch_size: int) -> None:
@@ -129,8 +137,17 @@ def _variant(tools: Tools, keeper: SessionKeeper, name: str, request: MeasureReq
     """Return the sweep of a variant, or what says why there is none."""
     try:
         return Sweep(tools, keeper, keeper.session().describe(), request, name)
-    except AdvisorError as error:
+    except (SessionError, WorkloadError) as error:
         return Comparison(name, {}, (str(error),))
+
+
+def _of_sharing(found: Throughput, beside: Sequence[Sweep]) -> Iterator[str]:
+    """Yield what side by side means for the largest batch size, where memory ended the sweep."""
+    if beside and any(row.outcome is MeasurementOutcome.OUT_OF_MEMORY for row in found.table):
+        yield (
+            f"The memory was shared by {1 + len(beside)} trainings side by side: measure without --compare "
+            "for the largest batch size that fits."
+        )
 
 
 def _compared(name: str, without: Throughput, other: Sweep | Comparison) -> Comparison:

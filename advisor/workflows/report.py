@@ -60,6 +60,8 @@ def _studies(store: Store, description: WorkloadDescription) -> tuple[TuningResu
 def _stale(store: Store, description: WorkloadDescription, advice: Advice | None) -> Iterator[str]:
     if stale := stale_measurement(store, description):
         yield stale
+    elif present_measurement(store, description) is None and store.latest_measurements(description.name):
+        yield "The measurement was made under other options than the workload was last used with."
     changed = advice.description.fingerprint.changed(description.fingerprint) if advice else ()
     if changed:
         yield f"The advice is stale ({', '.join(changed).replace('_', ' ')} changed)."

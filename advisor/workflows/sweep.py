@@ -5,14 +5,14 @@ from dataclasses import replace
 
 from advisor.analysis.memory_growth import predicted_bytes
 from advisor.analysis.quantities import memory, number
-from advisor.analysis.step_times import visit_spread
+from advisor.analysis.step_times import VisitSpread, visit_spread
 from advisor.analysis.throughput import summarize
 from advisor.errors import (
-    AdvisorError,
     OutOfMemoryError,
     SessionError,
     SessionTimeoutError,
     SuspectedMemoryError,
+    WorkloadError,
 )
 from advisor.records.description import WorkloadDescription
 from advisor.records.measurement import BatchMeasurement, MeasurementOutcome, Throughput
@@ -31,7 +31,11 @@ _ENDS = (MeasurementOutcome.OUT_OF_MEMORY, MeasurementOutcome.DATASET_LIMITED)
 
 
 class Sweep:
-    """Measures batch sizes of one workload in one configuration; what is recorded is not measured again."""
+    """Measures batch sizes of one workload in one configuration; what is recorded is not measured again.
+
+    Recorded sizes that ran on more memory than there is now, or not on the longest example where that is
+    asked for, are no answers: they are measured again, and stay recorded until they have run.
+    """
 
     def __init__(
         self,
@@ -45,7 +49,10 @@ class Sweep:
         self._with = f" ({variant})" if variant else ""
         self._tools, self._description = tools, description
         recorded = present_measurement(tools.store, description)
-        self._rows = {row.batch_size: row for row in recorded.measurements} if recorded else {}
+        rows = recorded.measurements if recorded else ()
+        limit = keeper.session().memory().limit_bytes if rows else None
+        self._rows = {row.batch_size: row for row in rows if _holds(row, request, limit)}
+        self._others = {row.batch_size for row in rows if row.batch_size not in self._rows}
         self._unfinished: set[int] = set()
 
     @property
@@ -59,7 +66,7 @@ class Sweep:
         A size that did not run is tried again: there may be more memory by now.
         """
         row = self._rows.get(batch_size)
-        if row is None or not self._holds(row):
+        if row is None or row.outcome is not MeasurementOutcome.OK:
             row = self._run(batch_size)
             self.remember(row)
             if row.detail:
@@ -71,21 +78,30 @@ class Sweep:
     @property
     def unfinished(self) -> Sequence[int]:
         """Batch sizes that were asked for and ran, and have to be timed once more; ascending."""
-        rows = [self._rows[size] for size in sorted(self._unfinished)]
-        spread = visit_spread(row.visits for row in rows)
-        return [row.batch_size for row in rows if not is_timed(row, self.request, spread)]
+        return [
+            size
+            for size in sorted(self._unfinished)
+            if not is_timed(self._rows[size], self.request, self.spread)
+        ]
+
+    @property
+    def spread(self) -> VisitSpread:
+        """How much visits differ over all that is known."""
+        return visit_spread(row.visits for row in self._rows.values())
 
     def measure_again(self, batch_size: int) -> None:
         """Time an unfinished ``batch_size`` once more; if that fails, what is known of it stays."""
-        load = self._tools.load
+        row, load = self._rows[batch_size], self._tools.load
         try:
             session = self.keeper.session()
             load.start()
-            self.remember(_loaded(another_visit(session, self._rows[batch_size], self.request), load))
-        except AdvisorError as error:
+            row = _loaded(another_visit(session, row, self.request), load)
+        except (SessionError, WorkloadError) as error:
             self.keeper.drop()
             self._unfinished.discard(batch_size)
             self._say(batch_size, f"It could not be timed again: {error}")
+        else:
+            self.remember(row)
 
     def refine(self) -> None:
         """Look for the largest batch size that fits, between the last that did and the first that did not."""
@@ -95,6 +111,10 @@ class Sweep:
     def remember(self, row: BatchMeasurement) -> None:
         """Record ``row`` in the place of what was known of its batch size."""
         self._rows[row.batch_size] = row
+        if row.outcome is MeasurementOutcome.OK:
+            self._others.discard(row.batch_size)
+        if row.batch_size in self._others:
+            return
         self._tools.store.add_measurements(
             self._description.name,
             self._description.fingerprint,
@@ -107,18 +127,11 @@ class Sweep:
         """Return all that is known, which is something once a batch size was measured."""
         run = present_measurement(self._tools.store, self._description)
         assert run is not None
-        return summarize(run)
+        return summarize(replace(run, measurements=tuple(self._rows.values())))
 
     def _ran(self) -> list[BatchMeasurement]:
         ran = (row for row in self._rows.values() if row.outcome is MeasurementOutcome.OK)
         return sorted(ran, key=lambda row: row.batch_size)
-
-    def _holds(self, row: BatchMeasurement) -> bool:
-        """Return whether ``row`` ran under what is asked for now, with no more memory than there is now."""
-        if row.outcome is not MeasurementOutcome.OK or self.request.probe_longest > row.probed_longest:
-            return False
-        used, limit = row.memory.charged_bytes, self.keeper.session().memory().limit_bytes
-        return used is None or limit is None or used <= limit
 
     def _run(self, batch_size: int) -> BatchMeasurement:
         if batch_size > self._description.training_examples:
@@ -130,9 +143,12 @@ class Sweep:
             except SuspectedMemoryError:
                 self.keeper.drop()  # The kill may have had another cause: only a second one is believed.
                 return self._time(batch_size)
-        except AdvisorError as error:
+        except WorkloadError as error:
+            return BatchMeasurement(batch_size, MeasurementOutcome.FAILED, str(error))
+        except SessionError as error:
             self.keeper.drop()
-            return BatchMeasurement(batch_size, self._outcome(batch_size, error), _detail(error))
+            detail = f"{error.message}\n{error.detail}".strip()
+            return BatchMeasurement(batch_size, self._outcome(batch_size, error), detail)
 
     def _time(self, batch_size: int) -> BatchMeasurement:
         session, load = self.keeper.session(), self._tools.load
@@ -141,7 +157,9 @@ class Sweep:
 
     def _expected_to_fail(self, batch_size: int) -> BatchMeasurement | None:
         """Return an outcome without a run where the growth so far leaves no doubt of it."""
-        sizes = [(row.batch_size, row.memory.charged_bytes) for row in self._ran()]
+        probed = self.request.probe_longest
+        ran = [row for row in self._ran() if row.probed_longest is probed]
+        sizes = [(row.batch_size, row.memory.charged_bytes) for row in ran]
         need = predicted_bytes([(size, used) for size, used in sizes if used is not None], batch_size)
         limit = self.keeper.session().memory().limit_bytes if need else None
         if need is None or limit is None or need < HOPELESS * limit:
@@ -153,7 +171,7 @@ class Sweep:
             f"{memory(need)} of memory, and {memory(limit)} may be used.",
         )
 
-    def _outcome(self, batch_size: int, error: AdvisorError) -> MeasurementOutcome:
+    def _outcome(self, batch_size: int, error: SessionError) -> MeasurementOutcome:
         """Return what ``error`` means; a mere suspicion counts only where a smaller batch size has run."""
         if isinstance(error, SessionTimeoutError):
             return MeasurementOutcome.TIMEOUT
@@ -167,7 +185,8 @@ class Sweep:
         self._tools.progress.say(f"Batch size {batch_size:,}{self._with}: {detail.splitlines()[0]}")
 
     def _limited_by_data(self) -> str:
-        return f"The training split has {self._description.training_examples:,} examples."
+        examples = self._description.training_examples
+        return f"The training split has {examples:,} example{'s' if examples > 1 else ''}."
 
     def _between_the_last_two(self) -> int | None:
         """Return a batch size between what fits and what does not, or None where these are close."""
@@ -184,8 +203,13 @@ class Sweep:
         return middle if middle not in self._rows else None
 
 
-def _detail(error: AdvisorError) -> str:
-    return f"{error.message}\n{error.detail}".strip() if isinstance(error, SessionError) else str(error)
+def _holds(row: BatchMeasurement, request: MeasureRequest, limit_bytes: int | None) -> bool:
+    """Return whether ``row`` is an answer to ``request`` where so much memory may be used."""
+    if row.outcome is not MeasurementOutcome.OK:
+        return True
+    used = row.memory.charged_bytes
+    fits = used is None or limit_bytes is None or used <= limit_bytes
+    return fits and not request.again and (row.probed_longest or not request.probe_longest)
 
 
 def _loaded(row: BatchMeasurement, load: LoadWatch) -> BatchMeasurement:

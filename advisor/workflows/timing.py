@@ -11,7 +11,7 @@ from advisor.records.session import BlockTiming, MemoryUse, StepPart
 from advisor.workflows.ports import TrainingSession
 
 VISITS = 2
-"""Each batch size is timed so often at least, with all others in between: machines drift."""
+"""Each batch size is timed so often, unless its steps are long, with others in between: machines drift."""
 MOST_VISITS = 5
 SHORT_VISIT_S = 0.4
 """Where more time is asked for than ``VISITS`` of this length take, it is shared by up to ``MOST_VISITS``."""

@@ -155,7 +155,43 @@ def test_growth_with_room_above_is_unknown() -> None:
     found = swept(growing).bottleneck
     assert found is not None
     assert found.kind is BottleneckKind.UNKNOWN
-    assert "Measure larger batch sizes" in text(found)
+    assert "Measure larger ones, such as `--batch-sizes 64,128`." in text(found)
+
+
+def test_one_batch_size_shows_no_growth() -> None:
+    limited = BatchMeasurement(16, MeasurementOutcome.DATASET_LIMITED, "8 examples")
+    found = swept({8: 1e-3}, limited)
+    assert found.bottleneck is not None
+    assert found.bottleneck.kind is BottleneckKind.UNKNOWN
+    assert "the only one that ran" in found.bottleneck.verdict
+    assert found.notes == ("One batch size alone says nothing of growth and saturation.",)
+
+
+def test_no_step_waits_longer_for_data_than_the_pipeline_takes() -> None:
+    found = find_bottleneck(parts(8e-4, compute_s=2.5e-4, input_s=1e-4), SATURATED)
+    assert found.kind is BottleneckKind.COMPUTE
+    assert found.shares[BottleneckKind.INPUT] == pytest.approx(1 / 8)
+
+
+def test_parts_that_take_longer_than_the_whole_are_no_verdict() -> None:
+    found = find_bottleneck(parts(5e-2, compute_s=5e-3, input_s=0.2), SATURATED)
+    assert found.kind is BottleneckKind.UNKNOWN
+    assert "vary too much" in found.verdict and "--again" in text(found)
+
+
+def test_a_pipeline_that_takes_the_processors_from_the_computation_is_named() -> None:
+    found = find_bottleneck(parts(1.9e-3, compute_s=1e-3, input_s=1e-3), SATURATED)
+    assert found.kind is BottleneckKind.INPUT
+    assert "take the processors from one another" in found.why
+    light = find_bottleneck(parts(1.15e-3, compute_s=1e-3, input_s=2e-4), SATURATED)
+    assert light.kind is BottleneckKind.COMPUTE
+
+
+def test_a_fixed_part_is_believed_only_where_the_line_fits() -> None:
+    bad = Growth(still_grew=False, time_model=TimeModel(9e-4, 1e-6, 0.5))
+    assert find_bottleneck(parts(1e-3, compute_s=9e-4, input_s=1e-4), bad).kind is BottleneckKind.COMPUTE
+    good = Growth(still_grew=False, time_model=TimeModel(9e-4, 1e-6, 0.05))
+    assert find_bottleneck(parts(1e-3, compute_s=9e-4, input_s=1e-4), good).kind is BottleneckKind.DISPATCH
 
 
 def test_a_saturated_device_is_busy_with_arithmetic() -> None:
@@ -183,7 +219,10 @@ def test_an_input_verdict_says_which_stage_is_slow_and_what_helps_most() -> None
     assert found.next[0] == "Its time goes to map load (99 %)."
     assert found.next[1] == "Map in parallel. Measured: 5.00 × as fast (10.0 ms → 2.00 ms per step)."
     assert found.next[2].endswith("Mind the memory.")
-    assert found.next[3] == "Tried without a clear gain: 2 producers, parallel reads."
+    assert (
+        found.next[3]
+        == "Tried without a clear gain: 2 producers (1.00 × as fast), parallel reads (2.00 × as fast)."
+    )
     assert found.next[4] == "The reads could not be tried."
     assert BottleneckKind.DISPATCH not in found.shares
 

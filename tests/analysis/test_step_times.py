@@ -191,6 +191,12 @@ def test_what_a_call_costs_is_no_part_of_a_step() -> None:
     assert np.std(found) < 0.015 * TRUE_S
 
 
+def test_single_steps_count_among_blocks_of_few() -> None:
+    """Where a block holds one step or two by chance, none is thrown away."""
+    series = tuple(BlockTiming(steps, steps * TRUE_S, 1.0) for steps in (1, 1, 1, 1, 1, 1, 1, 2, 1, 1))
+    assert steady_blocks(series) == (series[:1], series[1:])
+
+
 def test_blocks_of_few_steps_are_left_as_they_are() -> None:
     slow = tuple(BlockTiming(3, 3 * TRUE_S, 1.0) for _ in range(8))
     assert without_call_overhead(slow, (BlockTiming(1, 0.1, 1.0), BlockTiming(1, 2 * TRUE_S, 1.0))) == slow

@@ -17,6 +17,8 @@ from tests.analysis.evidence import run, summaries
         ({1: 100, 2: 200, 4: 205, 8: 206}, 2),
         ({1: 100, 2: 200, 4: 150, 8: 390, 16: 780}, None),  # a single dip
         ({1: 100, 2: 200, 4: 150, 8: 201, 16: 203}, 2),  # a dip whose recovery is no growth
+        ({1: 100, 2: 200, 4: 160, 8: 170, 16: 400, 32: 404, 64: 405}, 16),  # two dips, and then growth
+        ({1: 100, 2: 200, 4: 204, 5: 203}, None),  # sizes close together are one
         ({1: 100, 2: 200, 4: 204}, None),  # one size is not enough
         ({1: 100, 4: 115, 16: 130}, None),  # 7 % per doubling is growth
         ({1: 100, 4: 105, 16: 110}, 1),

@@ -1,11 +1,13 @@
 """Bad input as a person would give it: one or two sentences, the right status, no traceback."""
 
 import sqlite3
+import subprocess
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Shell
+from tests.cli.conftest import ADVISOR, Shell
 
 WORKLOAD = """
 import numpy as np, keras
@@ -73,6 +75,48 @@ def test_a_malformed_study_file_with_all_its_faults(shell: Shell) -> None:
     )
     message = shell("recommend", "question.toml", status=1).stderr
     assert "at_most" in message and "sedes" in message and "seeds" in message and "trials" in message
+
+
+@pytest.mark.parametrize("arguments", [["studies"], ["studies", "--format", "json"], ["--help"]], ids=str)
+def test_a_full_output_is_told(shell: Shell, arguments: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [ADVISOR, *arguments],
+            cwd=shell.folder,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.stderr == (
+        "Error: Standard output cannot be written: No space left on device. What was recorded is kept; run "
+        "this again with its output elsewhere.\n"
+    )
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize("redirection", ["| true", ">&-"])
+def test_an_output_that_nobody_reads_is_no_fault(shell: Shell, redirection: str) -> None:
+    command = f"sleep 0.5; {ADVISOR} studies {redirection}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=shell.folder, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+
+
+def test_an_empty_name_of_a_workload(shell: Shell) -> None:
+    (shell.folder / "advisor.toml").write_text('workload = "line.py"\n', encoding="utf-8")
+    for name in ("", " "):
+        assert "Name one as file.py[:name]" in shell("measure", name, status=1).stderr
+
+
+def test_a_damaged_record(shell: Shell) -> None:
+    name = write(shell.folder, "target=None")
+    shell("measure", name, "--batch-sizes", "4", "--seconds", "0.05")
+    with closing(sqlite3.connect(shell.folder / "advisor.db")) as connection, connection:
+        connection.execute("UPDATE advisor_description SET document = '{'")
+    done = shell("report", status=1)
+    assert "sqlite:///advisor.db holds a record (workload description) that is damaged" in done.stderr
 
 
 def test_storage_that_is_no_database(shell: Shell) -> None:

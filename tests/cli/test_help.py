@@ -5,6 +5,7 @@ import click
 import pytest
 
 from advisor.cli import advisor, run
+from advisor.cli.options import FiniteNumber
 
 HEAVY = ("tensorflow", "keras", "numpy", "scipy", "optuna", "sqlalchemy", "rich", "cloudpickle")
 COMMANDS = advisor.list_commands(click.Context(advisor))
@@ -31,6 +32,14 @@ def test_every_command_and_option_is_documented(name: str) -> None:
     assert undocumented == []
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_option_takes_a_number_that_is_not_finite(name: str) -> None:
+    command = advisor.get_command(click.Context(advisor), name)
+    assert command is not None
+    numbers = [one.type for one in command.params if "float" in one.type.name]
+    assert all(isinstance(number, FiniteNumber) for number in numbers)
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -41,6 +50,12 @@ def test_every_command_and_option_is_documented(name: str) -> None:
         (["measure", "--batch-sizes", "64,0"], "0 is not a batch size"),
         (["measure", "--min", "8", "--max", "4"], "--min 8 is above --max 4"),
         (["measure", "--min", "8", "--batch-sizes", "4"], "leave out --min and --max"),
+        (["measure", "--seconds", "nan"], "'nan' is not a finite number"),
+        (["measure", "--seconds", "inf"], "'inf' is not a finite number"),
+        (["measure", "--precision", "nan"], "'nan' is not a finite number"),
+        (["measure", "--timeout", "-inf"], "-inf is not in the range"),
+        (["recommend", "--overhead", "inf"], "'inf' is not a finite number"),
+        (["recommend", "--price", "nan"], "'nan' is not a finite number"),
         (["guess"], "No such command 'guess'"),
     ],
     ids=str,

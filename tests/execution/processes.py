@@ -11,7 +11,7 @@ SESSIONS = "tests.execution.sessions"
 ROOT = Path(__file__).parents[2]
 
 
-def open_session(entry: str, source: str = "slope", **settings: float) -> ChildSession:
+def open_session(entry: str, source: str = "slope", **settings: float | str) -> ChildSession:
     return LocalSessions(f"{SESSIONS}:{entry}", WorkloadReference(source), **settings).open()  # type: ignore[arg-type]
 
 

@@ -1,5 +1,6 @@
 """Sessions in real child processes: they answer as they would here, and fail in words."""
 
+import inspect
 import os
 import signal
 import subprocess
@@ -137,12 +138,20 @@ def test_a_result_that_cannot_travel_is_a_failure_of_the_call() -> None:
 @pytest.mark.parametrize(
     ("fault", "kind", "message"),
     [
-        ("kill", SuspectedMemoryError, r"during train \(signal SIGKILL\); out of memory is suspected"),
+        (
+            "kill",
+            SuspectedMemoryError,
+            r"during a block of training steps \(signal SIGKILL\); out of memory is suspected",
+        ),
         ("exit 137", SuspectedMemoryError, r"exit status 137, signal SIGKILL\); out of memory is suspected"),
         ("segfault", SuspectedMemoryError, r"SIGSEGV\); out of memory is suspected.*limit \d+\.\d GiB"),
-        ("abort", OutOfMemoryError, r"ran out of memory and died during train \(signal SIGABRT\)"),
-        ("exit 3", SessionError, r"died during train \(exit status 3\)"),
-        ("hang up", SessionError, r"died during train \(it closed its connection\)"),
+        (
+            "abort",
+            OutOfMemoryError,
+            r"ran out of memory and died during a block of training steps \(signal SIGABRT\)",
+        ),
+        ("exit 3", SessionError, r"died during a block of training steps \(exit status 3\)"),
+        ("hang up", SessionError, r"died during a block of training steps \(it closed its connection\)"),
     ],
 )
 def test_a_death_is_told_by_its_manner(
@@ -191,17 +200,34 @@ def test_a_death_between_calls_is_told_by_the_next() -> None:
 def test_a_call_beyond_its_deadline_is_ended(fault: str) -> None:
     session = open_session("open_faulty", fault, call_timeout_s=1.5)
     pid, started = pid_of(session), time.monotonic()
-    with pytest.raises(SessionTimeoutError, match=r"did not finish train within 1\.5 s"):
+    with pytest.raises(SessionTimeoutError, match=r"did not finish a block of training steps within 1\.5 s"):
         session.train(1)
     assert time.monotonic() - started < 10
     assert ended(pid)
+
+
+def test_what_to_do_about_a_deadline_is_told_where_it_can_be_done() -> None:
+    session = open_session(
+        "open_faulty", "hang", call_timeout_s=1.5, timeout_advice="allow more with --timeout"
+    )
+    with pytest.raises(SessionTimeoutError, match=r"hangs in the workload, or allow more with --timeout\.$"):
+        session.train(1)
+    with pytest.raises(SessionTimeoutError, match=r"starting within 1 s .* give it less to do at a time\.$"):
+        open_session("open_faultily", "hang", start_timeout_s=1.0, timeout_advice="allow more with --timeout")
+
+
+def test_every_call_has_words() -> None:
+    calls = {name for name, _ in inspect.getmembers(TrainingSession, inspect.isfunction) if name[0] != "_"}
+    assert calls == set(process._DOING)
 
 
 def test_describing_may_take_longer_than_other_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     session = open_session("open_late", call_timeout_s=0.5)
     assert session.describe().name == "slope"
     monkeypatch.setattr(local, "LOAD_TIMEOUT_S", 0.25)
-    with pytest.raises(SessionTimeoutError, match=r"did not finish describe within 0\.5 s"):
+    with pytest.raises(
+        SessionTimeoutError, match=r"did not finish loading and checking the workload within 0\.5 s"
+    ):
         session.describe()
 
 
@@ -222,7 +248,7 @@ def test_the_first_call_says_nothing_of_later_ones_once_there_is_another() -> No
     session.reset(8, {}, seed=0)
     assert session.train(1).seconds > 1
     session.train(1)
-    with pytest.raises(SessionTimeoutError, match=r"did not finish train within 1\.5 s"):
+    with pytest.raises(SessionTimeoutError, match=r"did not finish a block of training steps within 1\.5 s"):
         session.train(1)
 
 
@@ -234,7 +260,9 @@ def test_looking_into_a_step_may_take_longer_than_steps(
     assert session.profile(tmp_path, 1)
     assert session.diagnose(0.0, 0).stages == ()
     monkeypatch.setattr(local, "CALL_TIMEOUT_S", 0.25)
-    with pytest.raises(SessionTimeoutError, match=r"did not finish diagnose within 0\.5 s"):
+    with pytest.raises(
+        SessionTimeoutError, match=r"did not finish examining the input pipeline within 0\.5 s"
+    ):
         session.diagnose(0.0, 0)
 
 

@@ -110,6 +110,8 @@ def test_sessions_that_are_open_at_once_share_what_is_available(monkeypatch: pyt
             None,
             "limit of 8 bytes was asked for, in which TensorFlow cannot start. Ask for at least 512 MiB",
         ),
+        (1, None, "limit of 1 byte was asked for"),
+        (2**20 - 1, None, "limit of 1,048,575 bytes was asked for"),
         (300 * 2**20, None, "limit of 300 MiB was asked for"),
         (None, 100 * 2**20, "may take 100 MiB of the memory that is free now, and needs at least 512 MiB"),
         (GIB, 100 * 2**20, "compare fewer options"),

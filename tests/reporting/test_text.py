@@ -65,7 +65,7 @@ def test_throughput_has_every_size_and_the_limits() -> None:
     text = words(throughput_text(evidence.throughput()))
     assert "64 163,000 392 µs (374–411) +51 %, 76 % 200 MiB ok" in text
     assert "2,048 data limited" in text
-    assert "Peak memory: of the process." in text
+    assert "Peak memory: resident, with all libraries;" in text
     assert "largest feasible batch size 1,024" in text
     assert "saturation batch size not reached" in text
     assert "200 µs + 3.00 µs per example" in text

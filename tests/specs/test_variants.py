@@ -45,11 +45,6 @@ def test_a_number_too_long_to_read_is_refused() -> None:
         parse_variant("steps_per_call=" + "9" * 5000, PLAIN)
 
 
-def test_what_changes_nothing_is_refused() -> None:
-    with pytest.raises(SpecError, match="has steps_per_call=2 already"):
-        parse_variant("steps_per_call=2", SessionOptions(steps_per_call=2))
-
-
 def test_the_same_one_counts_once_and_a_text_is_one() -> None:
     names = ("steps_per_call=1", "xla", "steps_per_call=01", "xla")
     assert list(parse_variants(names, PLAIN)) == ["steps_per_call=1", "xla"]

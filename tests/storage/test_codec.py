@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -86,8 +87,16 @@ def test_keys_of_an_older_version_take_their_defaults() -> None:
 
 @pytest.mark.parametrize("plain", [{}, None, 3, {"step": "many"}])
 def test_what_cannot_be_read_is_told(plain: object) -> None:
-    with pytest.raises(StorageError, match=r"CurvePoint .* another version"):
+    with pytest.raises(StorageError, match=r"\(curve point\) that is damaged, or that another version"):
         from_plain(CurvePoint, plain)
+
+
+@pytest.mark.parametrize("text", ["", "{", b"\xff", 5, 1.5, "[" * 100_000, '{"non_finite": "much"}'])
+def test_text_that_is_no_json_is_told_where_its_record_is_wanted(text: Any) -> None:
+    plain = {**to_plain(samples.study()), "target": from_json(text)}
+    for unreadable in ([from_json(text)], [plain], [from_json(text), {}]):
+        with pytest.raises(StorageError, match=r"\(study\) that is damaged"):
+            from_plain(Study, *unreadable)
 
 
 def test_an_object_that_looks_like_a_number_is_no_number() -> None:

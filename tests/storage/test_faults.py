@@ -9,12 +9,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, inspect, text
 
 from advisor.errors import StorageError
+from advisor.records.description import Configuration
 from advisor.records.storage_url import parse_storage_url
 from advisor.storage import database
-from advisor.storage.store import open_store
+from advisor.storage.store import SqlStore, open_store
 from advisor.tuning.board import open_board
 from tests.conftest import PASSWORD
 from tests.contracts import samples
@@ -81,7 +82,7 @@ def test_another_kind_of_file_is_told(opener: Opener, tmp_path: Path) -> None:
 
 @both_rooms
 def test_a_directory_is_no_database(opener: Opener, tmp_path: Path) -> None:
-    assert "cannot be opened" in _refusal(opener, f"sqlite:///{tmp_path}")
+    assert "is a folder. Name a file, as in" in _refusal(opener, f"sqlite:///{tmp_path}")
 
 
 @pytest.fixture
@@ -144,12 +145,78 @@ def test_tables_of_another_program_are_refused_and_left_alone(database_url: str)
     assert _run(database_url, "SELECT count(mine) FROM advisor_trial") == 0
 
 
+@pytest.mark.parametrize(
+    "columns",
+    ["alembic_version (version_num TEXT)", "alembic_version (mine INTEGER)", "studies (mine INTEGER)"],
+)
+def test_tables_of_another_program_under_optunas_names_are_refused(columns: str, database_url: str) -> None:
+    _run(database_url, f"CREATE TABLE {columns}")
+    before = _tables(database_url)
+    message = _refusal(open_store, database_url)
+    assert f"another program under names that are needed here ({columns.partition(' ')[0]})" in message
+    assert _tables(database_url) == before
+
+
+def test_a_version_table_of_another_program_is_no_mark_of_optuna(database_url: str) -> None:
+    _run(database_url, "CREATE TABLE version_info (release TEXT)")
+    assert "(version_info)" in _refusal(open_store, database_url)
+
+
+def test_an_emptied_version_is_told_as_damage(database_url: str) -> None:
+    open_store(database_url).close()
+    _run(database_url, "DELETE FROM advisor_alembic_version")
+    message = _refusal(open_store, database_url)
+    assert "is damaged: its table advisor_alembic_version is empty. Restore it from a copy" in message
+
+
 def test_a_record_of_an_unknown_kind_is_told(database_url: str) -> None:
     with closing(open_store(database_url)) as store:
         study = store.open_study(samples.study()).name
         store.start_trial(study, 0, samples.plan())
         _run(database_url, "UPDATE advisor_trial SET state = 'PAUSED'")
-        with pytest.raises(StorageError, match=r"Trial .* another version"):
+        with pytest.raises(StorageError, match=r"\(trial\) .* another version"):
+            store.trials(study)
+
+
+DAMAGED = {
+    "advisor_measurement.measurement": ("measurement run", lambda store: store.latest_measurements("digits")),
+    "advisor_measurement_run.environment": (
+        "measurement run",
+        lambda store: store.latest_measurements("digits"),
+    ),
+    "advisor_study.study": ("study", lambda store: store.studies()),
+    "advisor_trial.plan": ("trial", lambda store: store.trials(samples.study().name)),
+    "advisor_curve_point.point": ("trial", lambda store: store.trials(samples.study().name)),
+    "advisor_description.document": ("workload description", lambda store: store.descriptions()),
+    "advisor_advice.document": ("advice", lambda store: store.latest_advice("digits")),
+}
+
+
+@pytest.mark.parametrize("value", ["'{\"cut off'", "X'ff00'", "5", "'[]'", "'\"text\"'", "'null'"])
+@pytest.mark.parametrize("column", list(DAMAGED))
+def test_a_damaged_record_is_told(column: str, value: str, sqlite_url: str) -> None:
+    record, read = DAMAGED[column]
+    with closing(open_store(sqlite_url)) as store:
+        _fill(store)
+        read(store)
+        table, _, name = column.partition(".")
+        _run(sqlite_url, f"UPDATE {table} SET {name} = {value}")
+        with pytest.raises(StorageError) as raised:
+            read(store)
+    message = str(raised.value)
+    assert message.startswith(f"The database {sqlite_url} holds a record ({record}) that is damaged")
+    assert "Restore the database from a copy" in message
+
+
+def test_other_damage_to_a_trial_is_told(sqlite_url: str) -> None:
+    with closing(open_store(sqlite_url)) as store:
+        _fill(store)
+        study = samples.study().name
+        _run(sqlite_url, "UPDATE advisor_trial SET state = 'PAUSED'")
+        with pytest.raises(StorageError, match=r"\(trial state\) that is damaged"):
+            store.record_point(study, 0, samples.point(20))
+        _run(sqlite_url, "UPDATE advisor_trial SET state = 'RUNNING', owner = 'nobody'")
+        with pytest.raises(StorageError, match=r"\(the owner of a trial\) that is damaged"):
             store.trials(study)
 
 
@@ -170,8 +237,41 @@ def test_a_malformed_postgresql_url_is_told(opener: Opener) -> None:
 @both_rooms
 def test_a_server_that_does_not_answer_is_told(opener: Opener) -> None:
     message = _refusal(opener, f"postgresql://user:{PASSWORD}@127.0.0.1:1/name")
-    assert "refused" in message
+    assert "refused the connection. Start its server, or correct the host and the port" in message
     assert PASSWORD not in message
+
+
+def test_tables_and_columns_that_are_missing_are_told(database_url: str) -> None:
+    with closing(open_store(database_url)) as store:
+        _run(database_url, "ALTER TABLE advisor_study DROP COLUMN note")
+        with pytest.raises(StorageError, match=r"lacks a table or a column .* Restore it from a copy"):
+            store.studies()
+        with pytest.raises(StorageError, match="lacks a table or a column"):
+            store.open_study(samples.study())
+        _run(database_url, "DROP TABLE advisor_advice")
+        with pytest.raises(StorageError, match="lacks a table or a column"):
+            store.latest_advice("digits")
+
+
+def test_text_that_is_damaged_is_told(sqlite_url: str) -> None:
+    with closing(open_store(sqlite_url)) as store:
+        store.open_study(samples.study())
+        _run(sqlite_url, "UPDATE advisor_study SET note = CAST(X'ff' AS TEXT)")
+        with pytest.raises(StorageError, match="holds text that is damaged"):
+            store.studies()
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("connection timeout expired", "did not answer. Start its server"),
+        ("failed to resolve host 'nowhere': Name or service not known", "has an unknown host. Correct it"),
+        ('could not translate host name "nowhere" to address', "has an unknown host. Correct it"),
+        ("something\n  else", "cannot be used: something else"),
+    ],
+)
+def test_what_a_driver_says_is_explained(said: str, told: str) -> None:
+    assert told in parse_storage_url("postgresql://me@host/name").explained(said)
 
 
 @both_rooms
@@ -220,6 +320,24 @@ def test_a_relative_file_is_the_same_after_a_change_of_directory(
         store.close()
         store.open_study(samples.study())
     assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def _fill(store: SqlStore) -> None:
+    study = store.open_study(samples.study()).name
+    store.start_trial(study, 0, samples.plan())
+    store.record_point(study, 0, samples.point(10))
+    store.save_description(samples.description("digits"))
+    store.save_advice(samples.advice())
+    measured = [samples.measurement(8), samples.measurement(16)]
+    store.add_measurements("digits", samples.FINGERPRINT, Configuration(), {}, measured)
+
+
+def _tables(url: str) -> list[str]:
+    engine = create_engine(parse_storage_url(url).url)
+    try:
+        return inspect(engine).get_table_names()
+    finally:
+        engine.dispose()
 
 
 def _refusal(opener: Opener, url: str) -> str:

@@ -160,6 +160,33 @@ def test_labels_are_padded_where_weights_switch_the_padding_off():
         assert part.numpy().tolist() == [[1, 0, 0], [1, 1, 0], [1, 1, 1]]
 
 
+NUMBERED = tf.data.Dataset.from_tensor_slices(NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("dataset", "words"),
+    [
+        (
+            tf.data.Dataset.from_tensor_slices((tf.ragged.constant([[[1.0], [2.0, 3.0]]]), [1.0])),
+            "x of the train dataset is described by a RaggedTensorSpec. Give dense tensors, of",
+        ),
+        (
+            tf.data.Dataset.from_tensor_slices(({"words": tf.sparse.eye(3)}, [1.0, 2.0, 3.0])),
+            "x['words'] of the train dataset is described by a SparseTensorSpec",
+        ),
+        (NUMBERED.window(2).map(lambda x: (x, x)), "described by a DatasetSpec"),
+        (
+            NUMBERED.map(lambda x: (x, x, None)),
+            "sample_weight of the train dataset is described by a NoneTensor",
+        ),
+    ],
+)
+def test_what_is_no_dense_tensor_is_refused_in_words(dataset, words):
+    with pytest.raises(WorkloadError) as raised:
+        DatasetSplit("train", dataset)
+    assert words in str(raised.value)
+
+
 @pytest.mark.parametrize("weights", [None, (1, 1, 1)])
 def test_other_labels_that_differ_in_length_are_refused_in_words(weights, open_workload):
     def load():

@@ -11,7 +11,7 @@ from advisor.records.requests import BatchSizes, MeasureRequest
 from advisor.training.quadratic_session import QuadraticSettings
 from advisor.workflows.measure import measure
 from advisor.workflows.ports import TrainingSession
-from tests.workflows.conftest import WatchedSession, WatchedSessions, said, tools_for
+from tests.workflows.conftest import WatchedSession, WatchedSessions, tools_for
 
 REQUEST = MeasureRequest(BatchSizes(listed=(64, 128, 256)), seconds=0.2)
 HEALTHY = QuadraticSettings(input_share=0.1)
@@ -97,9 +97,8 @@ def test_where_it_fails_the_table_and_a_verdict_still_stand(tmp_path: Path) -> N
     assert found.bottleneck is not None
     assert found.bottleneck.kind is BottleneckKind.INPUT
     assert all(row.time_per_step_s is not None for row in found.table)
-    assert any(
-        "The step could not be looked into: the pipeline cannot be read" in line for line in said(tools)
-    )
+    assert "The step could not be looked into: the pipeline cannot be read" in found.notes
+    assert "The step could not be profiled: the profiler is not available" in found.notes
 
 
 def test_a_diagnosis_that_failed_is_made_up_by_the_next_run() -> None:
@@ -117,15 +116,33 @@ def test_a_profile_is_written_although_the_pipeline_cannot_be_looked_into(tmp_pa
         def open(self) -> TrainingSession:
             return Unreadable(self.settings, self.before, self.calls)
 
-    tools = tools_for(Sessions(HUNGRY))
-    measure(tools, replace(REQUEST, profile=tmp_path))
-    assert any(str(tmp_path / "trace.json.gz") in line for line in said(tools))
+    found = measure(tools_for(Sessions(HUNGRY)), replace(REQUEST, profile=tmp_path))
+    assert any(str(tmp_path / "trace.json.gz") in note for note in found.notes)
 
 
 def test_the_files_of_a_profile_are_named(tmp_path: Path) -> None:
-    tools = tools_for(DiagnosedSessions(HEALTHY))
-    measure(tools, replace(REQUEST, profile=tmp_path))
-    assert any(str(tmp_path / "trace.json.gz") in line for line in said(tools))
+    found = measure(tools_for(DiagnosedSessions(HEALTHY)), replace(REQUEST, profile=tmp_path))
+    assert any(str(tmp_path / "trace.json.gz") in note for note in found.notes)
+
+
+def test_each_variant_is_timed_twice_in_turn_with_the_others() -> None:
+    order: list[tuple[str, int]] = []
+
+    def noted(name: str) -> DiagnosedSessions:
+        def before(size: int, _call: int) -> None:
+            if order[-1:] != [(name, size)]:
+                order.append((name, size))
+
+        return DiagnosedSessions(HEALTHY, before)
+
+    tools = tools_for(noted("plain"))
+    listed = BatchSizes(listed=(16, 32, 64, 128))
+    found = measure(tools, replace(REQUEST, batch_sizes=listed), {"fast": noted("fast")})
+    once = [(name, size) for size in (16, 32, 64) for name in ("plain", "fast")]
+    again = [(name, 16) for name in ("plain", "fast")]
+    assert order[:8] == once + again
+    assert all(order.count(("fast", size)) == 2 for size in listed.listed)
+    assert set(found.comparisons[0].speedups) == set(listed.listed)
 
 
 def test_variants_are_measured_side_by_side_and_a_broken_one_costs_nothing() -> None:

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -6,9 +7,11 @@ from advisor.errors import (
     OutOfMemoryError,
     SessionError,
     SessionTimeoutError,
+    StorageError,
     SuspectedMemoryError,
     WorkloadError,
 )
+from advisor.execution.load import LoadWatch
 from advisor.records.description import Configuration, WorkloadDescription
 from advisor.records.measurement import MeasurementOutcome
 from advisor.records.requests import BatchSizes, MeasureRequest
@@ -17,6 +20,7 @@ from advisor.training.quadratic_session import QuadraticSessions, QuadraticSetti
 from advisor.workflows.measure import measure
 from advisor.workflows.ports import TrainingSession
 from advisor.workflows.tools import Tools
+from tests.fakes.memory_store import MemoryStore
 from tests.workflows.conftest import Heard, WatchedSession, WatchedSessions, said, tools_for
 
 SETTINGS = QuadraticSettings(training_examples=1000)
@@ -92,7 +96,7 @@ def test_an_error_of_the_model_at_every_size_is_told_as_such() -> None:
         raise SessionError("the layer expects 3 channels")
 
     with pytest.raises(WorkloadError, match=r"No batch size could be trained.*3 channels"):
-        measure(tools_for(WatchedSessions(SETTINGS, before)), MeasureRequest(BatchSizes(maximum=4)))
+        measure(tools_for(WatchedSessions(SETTINGS, before)), MeasureRequest())
 
 
 def test_what_was_measured_before_an_interruption_is_kept() -> None:
@@ -154,8 +158,51 @@ def test_a_second_visit_that_fails_takes_nothing_away() -> None:
     tools = tools_for(fails_at_the_second_visit(8, OutOfMemoryError("no memory is left")))
     found = measure(tools, MeasureRequest(BatchSizes(listed=(4, 8, 16))))
     assert visits(tools) == {4: 2, 8: 1, 16: 2}
+    assert isinstance(tools.sessions, WatchedSessions) and tools.sessions.opened == 2
     assert all(row.time_per_step_s is not None for row in found.table)
     assert "Batch size 8: It could not be timed again: no memory is left" in said(tools)
+
+
+def test_a_database_that_fails_is_no_fault_of_the_training() -> None:
+    class Full(MemoryStore):
+        writes = 0
+
+        def add_measurements(self, *arguments: Any) -> None:
+            self.writes += 1
+            if self.writes > 3:
+                raise StorageError("the disk is full")
+            super().add_measurements(*arguments)
+
+    tools = tools_for(WatchedSessions(SETTINGS), Full())
+    with pytest.raises(StorageError, match="the disk is full"):
+        measure(tools, MeasureRequest(BatchSizes(listed=(4, 8, 16))))
+
+
+class BusyWatch(LoadWatch):
+    """Sees ever less of other programs."""
+
+    seen = 4.0
+
+    def competing_cpus(self) -> float:
+        self.seen /= 2
+        return self.seen
+
+
+def test_the_worst_visit_tells_how_busy_the_machine_was() -> None:
+    tools = replace(tools_for(WatchedSessions(SETTINGS)), load=BusyWatch())
+    measure(tools, MeasureRequest(BatchSizes(listed=(4, 8))))
+    (run,) = tools.store.latest_measurements("noisy-quadratic")
+    assert [row.competing_cpus for row in run.measurements] == [2.0, 1.0]
+
+
+def test_a_second_run_asks_for_no_visit_that_the_first_did_without() -> None:
+    sessions = WatchedSessions(SETTINGS)
+    tools = tools_for(sessions)
+    request = MeasureRequest(BatchSizes(maximum=512), seconds=10.0, precision=0.04)
+    measure(tools, request)
+    calls = sessions.calls[0]
+    measure(tools, request)
+    assert sessions.calls[0] == calls
 
 
 def test_steady_visits_end_the_timing_before_the_time_is_used_up() -> None:

@@ -5,7 +5,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from advisor.errors import OutOfMemoryError, SessionError, SuspectedMemoryError, WorkloadError
+from advisor.errors import (
+    OutOfMemoryError,
+    SessionError,
+    SessionTimeoutError,
+    SuspectedMemoryError,
+    WorkloadError,
+)
 from advisor.records.measurement import MeasurementOutcome, Throughput
 from advisor.records.requests import BatchSizes, MeasureRequest
 from advisor.records.search_space import HyperparameterValue
@@ -119,8 +125,65 @@ def test_a_recorded_size_is_an_answer_only_under_what_is_asked_for_now() -> None
     tools = tools_for(LimitedSessions(SETTINGS))
     assert measure(tools, MeasureRequest()).largest_feasible_batch_size == 256
     assert measure(tools, MeasureRequest(probe_longest=True)).largest_feasible_batch_size == 128
-    tighter = replace(tools, sessions=LimitedSessions(SETTINGS, limit=200))
-    assert measure(tighter, MeasureRequest()).largest_feasible_batch_size == 64
+    assert measure(tools, MeasureRequest()).largest_feasible_batch_size == 256
+
+
+@pytest.mark.parametrize("changed", [{"sessions": LimitedSessions(SETTINGS, limit=200)}, {}])
+def test_larger_sizes_that_ran_under_less_strict_terms_are_no_answers(changed: dict[str, object]) -> None:
+    tools = tools_for(LimitedSessions(SETTINGS))
+    assert measure(tools, MeasureRequest()).largest_feasible_batch_size == 256
+    stricter = MeasureRequest(probe_longest=not changed)
+    found = measure(replace(tools, **changed), stricter)  # type: ignore[arg-type]
+    assert found.largest_feasible_batch_size == (64 if changed else 128)
+    assert 256 not in outcomes(found) or outcomes(found)[256] is OUT_OF_MEMORY
+    calls = tools.sessions.calls[0]  # type: ignore[attr-defined]
+    assert measure(tools, MeasureRequest()).largest_feasible_batch_size == 256
+    assert tools.sessions.calls[0] == calls or not changed  # type: ignore[attr-defined]
+
+
+def test_what_ran_once_stays_recorded_until_it_has_run_again() -> None:
+    tools = tools_for(WatchedSessions(SETTINGS))
+    sizes = BatchSizes(listed=(8, 16))
+    before = measure(tools, MeasureRequest(sizes))
+
+    def fail(_size: int, _call: int) -> None:
+        raise SessionTimeoutError("no answer in 60 s")
+
+    failing = replace(tools, sessions=WatchedSessions(SETTINGS, fail))
+    assert set(outcomes(measure(failing, MeasureRequest(sizes, again=True))).values()) == {
+        MeasurementOutcome.TIMEOUT
+    }
+    (run,) = tools.store.latest_measurements("noisy-quadratic")
+    assert [row.outcome for row in run.measurements] == [MeasurementOutcome.OK] * 2
+    assert measure(tools, MeasureRequest(sizes)).table == before.table
+
+
+def test_measuring_again_times_everything_anew() -> None:
+    sessions = WatchedSessions(SETTINGS)
+    tools = tools_for(sessions)
+    request = MeasureRequest(BatchSizes(listed=(8, 16)))
+    measure(tools, request)
+    calls = sessions.calls[0]
+    measure(tools, replace(request, again=True))
+    assert sessions.calls[0] == 2 * calls
+    (run,) = tools.store.latest_measurements("noisy-quadratic")
+    assert [len(row.visits) for row in run.measurements] == [2, 2]
+
+
+def test_a_plain_run_after_a_probe_foretells_by_plain_sizes() -> None:
+    class LongSession(LimitedSession):
+        def train_part(self, part: StepPart, steps: int) -> BlockTiming:
+            self._take(100 + self._batch_size * (7 if part is StepPart.LONGEST else 1))
+            return WatchedSession.train_part(self, part, steps)
+
+    class LongSessions(LimitedSessions):
+        def open(self) -> TrainingSession:
+            session = LongSession(self.settings, self.before, self.calls)
+            session.limit = self.limit
+            return session
+
+    tools = tools_for(LongSessions(SETTINGS))
+    assert measure(tools, MeasureRequest(probe_longest=True)).largest_feasible_batch_size == 64
     assert measure(tools, MeasureRequest()).largest_feasible_batch_size == 256
 
 
