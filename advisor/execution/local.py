@@ -81,7 +81,8 @@ class ChildSession:
     def __init__(self, process: SessionProcess, call_timeout_s: float) -> None:
         self._process = process
         self._call_timeout_s = call_timeout_s
-        self._step_times: dict[tuple[object, ...], list[float]] = {}  # s, of each call since the reset
+        # How often each kind of step was called since the reset, and the slowest step that counts (s).
+        self._paces: dict[tuple[object, ...], tuple[int, float]] = {}
 
     def describe(self) -> WorkloadDescription:
         """Load and check the workload, and say what it is."""
@@ -92,7 +93,7 @@ class ChildSession:
         self, batch_size: int, hyperparameters: Mapping[str, HyperparameterValue], seed: int
     ) -> Preparation:
         """Start again from new weights; programs are rebuilt only where the model reads a changed value."""
-        self._step_times.clear()
+        self._paces.clear()
         preparation: Preparation = self._call("reset", batch_size, dict(hyperparameters), seed)
         return preparation
 
@@ -144,10 +145,10 @@ class ChildSession:
 
         The first call may compile, so that its time counts only until there is another.
         """
-        times = self._step_times.setdefault(kind, [])
-        slowest_s = max(times[1:] or times, default=0.0)
+        calls, slowest_s = self._paces.get(kind, (0, 0.0))
         timing: BlockTiming = self._call(*kind, steps, timeout_s=PATIENCE * steps * slowest_s)
-        times.append(timing.seconds / timing.steps)
+        step_s = timing.seconds / timing.steps
+        self._paces[kind] = calls + 1, max(slowest_s, step_s) if calls > 1 else step_s
         return timing
 
     def _call(self, method: str, *arguments: object, timeout_s: float = 0.0) -> Any:

@@ -160,7 +160,7 @@ def batched(dataset: tf.data.Dataset, batch_size: int, drop_remainder: bool = Fa
     spec = dataset.element_spec
     leaves = keras.tree.flatten(spec)
     can_pad = all(leaf.shape.rank is not None for leaf in leaves)
-    if not can_pad or _have_known_shape(leaves):
+    if not can_pad or have_known_shape(leaves):
         return dataset.batch(batch_size, drop_remainder=drop_remainder)
     if _weights_spare_labels(spec):
         return dataset.padded_batch(batch_size, drop_remainder=drop_remainder)
@@ -172,9 +172,9 @@ def _weights_spare_labels(spec: Batch) -> bool:
     """Return whether every label of unknown shape has a sample weight of unknown shape."""
     _, labels, weights = (keras.tree.flatten(part) for part in (*spec, (), ())[:3])
     of_labels = weights if len(weights) == len(labels) else len(labels) * weights[:1]
-    spared = [not _have_known_shape([weight]) for weight in of_labels] or len(labels) * [False]
+    spared = [not have_known_shape([weight]) for weight in of_labels] or len(labels) * [False]
     return all(
-        _have_known_shape([label]) or is_spared for label, is_spared in zip(labels, spared, strict=True)
+        have_known_shape([label]) or is_spared for label, is_spared in zip(labels, spared, strict=True)
     )
 
 
@@ -185,7 +185,8 @@ def _with_labels_alike(batch: Batch, shapes: Any) -> Batch:
         return keras.tree.map_structure(tf.identity, batch)
 
 
-def _have_known_shape(specs: Sequence[tf.TensorSpec]) -> bool:
+def have_known_shape(specs: Sequence[tf.TensorSpec]) -> bool:
+    """Return whether no dimension of ``specs`` may differ from example to example."""
     return all(spec.shape.is_fully_defined() for spec in specs)
 
 

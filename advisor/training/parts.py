@@ -9,7 +9,7 @@ import keras
 import tensorflow as tf
 
 from advisor.records.session import BlockTiming, StepPart
-from advisor.training.data import Batch, Split, elements
+from advisor.training.data import Batch, Split, elements, have_known_shape
 from advisor.training.feeds import Feed, training_feed
 from advisor.training.host_calls import timing_host_calls
 from advisor.training.loop import StepFunction, StepLoop
@@ -84,10 +84,9 @@ def typical_batch(split: Split, batch_size: int) -> Batch:
     It stands for all in the time of a step; taking turns would cost time that is no part of computing.
     """
     stream = split.stream(batch_size, _SEED, 0)
-    leaves = keras.tree.flatten(stream.element_spec)
-    differ = not all(isinstance(leaf, tf.TensorSpec) and leaf.shape.is_fully_defined() for leaf in leaves)
+    are_alike = have_known_shape(keras.tree.flatten(stream.element_spec))
     drawn: list[Batch] = []
-    for batch in stream.take(_DRAWN if differ else 1).as_numpy_iterator():
+    for batch in stream.take(1 if are_alike else _DRAWN).as_numpy_iterator():
         drawn.append(batch)
         if sum(leaf.nbytes for leaf in keras.tree.flatten(drawn)) > _DRAWN_BYTES:
             break

@@ -78,11 +78,8 @@ class Sweep:
     @property
     def unfinished(self) -> Sequence[int]:
         """Batch sizes that were asked for and ran, and have to be timed once more; ascending."""
-        return [
-            size
-            for size in sorted(self._unfinished)
-            if not is_timed(self._rows[size], self.request, self.spread)
-        ]
+        spread, asked = self.spread, sorted(self._unfinished)
+        return [size for size in asked if not is_timed(self._rows[size], self.request, spread)]
 
     @property
     def spread(self) -> VisitSpread:

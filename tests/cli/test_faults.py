@@ -60,7 +60,7 @@ def test_a_hyperparameter_that_cannot_be_retuned(shell: Shell) -> None:
     assert "'beta_1'" in done.stderr and "learning_rate" in done.stderr
 
 
-@pytest.mark.parametrize("batch_size", ["31", "-4"])
+@pytest.mark.parametrize("batch_size", ["31", "0", "-4"])
 def test_a_batch_size_that_the_data_cannot_fill(shell: Shell, batch_size: str) -> None:
     done = shell(
         "tune", write(shell.folder, 'target=Target("loss", at_most=1.0)'), "--batch", batch_size, status=1

@@ -75,12 +75,12 @@ def test_time_is_time_per_step_times_steps(advice: Advice) -> None:
 
 def test_intervals_cover_the_truth_over_seeds() -> None:
     truth, covered = true_critical_batch_size(), []
-    for seed in range(4):
+    for seed in range(5):
         tools = tools_for(QuadraticSessions(QuadraticSettings(log_noise=0.12)))
         fit = recommend(tools, replace(REQUEST, seed=100 * seed)).fit
         assert fit.critical_batch_size is not None
         covered.append(fit.critical_batch_size.low <= truth <= fit.critical_batch_size.high)
-    assert np.mean(covered) >= 0.75
+    assert np.mean(covered) >= 0.8
 
 
 def test_the_search_needs_few_trials_and_measures_with_fresh_seeds() -> None:
