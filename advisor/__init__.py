@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from advisor.records.search_space import Categorical, Float, Int
     from advisor.records.target import Target
     from advisor.records.workload import Workload
-    from advisor.wiring import measure, recommend, tune
+    from advisor.wiring import compare_at, import_curve, measure, pilot, recommend, tune
 
 _HOMES = {
     "Workload": "advisor.records.workload",
@@ -20,7 +20,10 @@ _HOMES = {
     "Int": "advisor.records.search_space",
     "Categorical": "advisor.records.search_space",
     "Hyperparameters": "advisor.records.hyperparameters",
+    "compare_at": "advisor.wiring",
+    "import_curve": "advisor.wiring",
     "measure": "advisor.wiring",
+    "pilot": "advisor.wiring",
     "recommend": "advisor.wiring",
     "tune": "advisor.wiring",
 }
@@ -32,7 +35,10 @@ __all__ = [
     "Int",
     "Target",
     "Workload",
+    "compare_at",
+    "import_curve",
     "measure",
+    "pilot",
     "recommend",
     "tune",
 ]

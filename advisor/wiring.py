@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from advisor.errors import WorkloadError
+from advisor.records.imported import ImportedCurves, ImportRequest
 from advisor.records.measurement import Throughput
-from advisor.records.recommendation import Advice, Prices, SpendingPlan
+from advisor.records.plan import DeviceOption, WhatIf
+from advisor.records.recommendation import Advice, Prices, RuleOfThumb, SpendingPlan
 from advisor.records.report import Report
 from advisor.records.requests import (
     BatchSizes,
@@ -26,6 +28,8 @@ from advisor.records.tuning import TuningResult
 from advisor.records.workload import Workload
 
 if TYPE_CHECKING:
+    from advisor.records.budget_comparison import Budget, BudgetComparison
+    from advisor.records.pilot import Pilot
     from advisor.records.study_file import StudyFile
     from advisor.workflows.ports import Progress, SessionFactory
     from advisor.workflows.tools import Tools
@@ -110,6 +114,21 @@ def recommend(
     return run(_tools(question, storage, progress), request, search_note)
 
 
+def rule_of_thumb(
+    workload: WorkloadArgument = None,
+    *,
+    storage: str = DEFAULT_STORAGE,
+    progress: "Progress | None" = None,
+    **choices: Any,
+) -> RuleOfThumb:
+    """Return the largest batch size that the hardware supports, training nothing to a target."""
+    from advisor.workflows.rule_of_thumb import rule_of_thumb as run
+
+    question = ask(workload)
+    request = _recommend_request(question, storage, choices)
+    return run(_tools(question, storage, progress), request)
+
+
 def plan(
     workload: WorkloadArgument = None,
     *,
@@ -123,6 +142,83 @@ def plan(
     question = ask(workload)
     request = _recommend_request(question, storage, choices)
     return run(_tools(question, storage, progress), request)
+
+
+def compare_at(
+    workload: WorkloadArgument = None,
+    *,
+    budget: "str | Budget",
+    metric: str | None = None,
+    storage: str = DEFAULT_STORAGE,
+    progress: "Progress | None" = None,
+    **choices: Any,
+) -> "BudgetComparison":
+    """Compare batch sizes by their best validation result within ``budget``; no target is needed.
+
+    ``budget`` is ``steps=N`` or ``examples=N``. ``metric`` is the target's by default, else loss; one that is
+    neither, nor accuracy, has its direction behind it, as in ``f1:at_least``. ``choices`` are fields of
+    RecommendRequest.
+    """
+    from advisor.specs.budget import parse_budget
+    from advisor.workflows.budget_comparison import compare_at as run
+
+    question, parsed = ask(workload), parse_budget(budget)
+    request = _recommend_request(question, storage, choices)
+    return run(_tools(question, storage, progress), request, parsed, metric)
+
+
+def plan_comparison(
+    workload: WorkloadArgument = None,
+    *,
+    budget: "str | Budget",
+    metric: str | None = None,
+    storage: str = DEFAULT_STORAGE,
+    progress: "Progress | None" = None,
+    **choices: Any,
+) -> SpendingPlan:
+    """Return what :func:`compare_at` may spend, training nothing."""
+    from advisor.specs.budget import parse_budget
+    from advisor.workflows.budget_comparison import plan as run
+
+    question, parsed = ask(workload), parse_budget(budget)
+    request = _recommend_request(question, storage, choices)
+    return run(_tools(question, storage, progress), request, parsed, metric)
+
+
+def pilot(
+    workload: WorkloadArgument = None,
+    *,
+    metric: str | None = None,
+    storage: str = DEFAULT_STORAGE,
+    progress: "Progress | None" = None,
+    **choices: Any,
+) -> "Pilot":
+    """Propose a target from a short tuned run with several seeds.
+
+    ``metric`` is accuracy by default where the model reports it, else loss, and spelled as in
+    :func:`compare_at`. ``choices`` are fields of RecommendRequest.
+    """
+    from advisor.workflows.pilot import pilot as run
+
+    question = ask(workload)
+    request = _recommend_request(question, storage, choices)
+    return run(_tools(question, storage, progress), request, metric)
+
+
+def plan_pilot(
+    workload: WorkloadArgument = None,
+    *,
+    metric: str | None = None,
+    storage: str = DEFAULT_STORAGE,
+    progress: "Progress | None" = None,
+    **choices: Any,
+) -> SpendingPlan:
+    """Return what :func:`pilot` may spend, training nothing."""
+    from advisor.workflows.pilot import plan as run
+
+    question = ask(workload)
+    request = _recommend_request(question, storage, choices)
+    return run(_tools(question, storage, progress), request, metric)
 
 
 def tune(
@@ -150,12 +246,55 @@ def tune(
     return result
 
 
+def import_curve(
+    file: str | Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    where: Mapping[str, str] | None = None,
+    progress: "Progress | None" = None,
+    **choices: Any,
+) -> ImportedCurves:
+    """Fit the curves of steps to target in a CSV file; where it has times per step, recommend a batch size.
+
+    ``columns`` maps the names that are read to those that the file uses instead, ``where`` columns of the
+    file to the values of the lines to keep; ``choices`` are the other fields of
+    :class:`~advisor.records.imported.ImportRequest`. Nothing is stored. Raises
+    :class:`~advisor.errors.SpecError` with all faults of the file.
+    """
+    from advisor.reporting.progress import QuietProgress
+    from advisor.specs.curve_file import load_curve_file
+    from advisor.workflows.import_curve import import_curves
+
+    request = ImportRequest(Path(file), columns or {}, where or {}, **_joined({}, choices))
+    runs = load_curve_file(request.file, request.columns, request.where)
+    return import_curves(runs, request, progress or QuietProgress())
+
+
 def report(workload: str | None = None, *, storage: str = DEFAULT_STORAGE) -> Report:
     """Return everything recorded of the workload of that name, by default of the one used last."""
     from advisor.storage.store import open_store
     from advisor.workflows.report import report as run
 
     return run(open_store(storage), workload)
+
+
+def what_if(
+    workload: str | None,
+    options: Sequence[DeviceOption],
+    *,
+    storage: str = DEFAULT_STORAGE,
+    assumed_share: float | None = None,
+    prices: Mapping[str, Any],
+) -> WhatIf:
+    """Return what other device counts and prices would give, from what is recorded of that workload.
+
+    ``prices`` are fields of :class:`~advisor.records.recommendation.Prices`; for the rest see
+    :func:`advisor.workflows.plan.what_if`.
+    """
+    from advisor.storage.store import open_store
+    from advisor.workflows.plan import what_if as run
+
+    return run(open_store(storage), workload, options, prices, assumed_share)
 
 
 def studies(name: str | None = None, *, storage: str = DEFAULT_STORAGE) -> Sequence[Study]:
@@ -268,9 +407,13 @@ def _sessions(question: Question, options: SessionOptions, **limits: Any) -> "Se
 
 
 def _recommend_request(question: Question, storage: str, choices: Mapping[str, Any]) -> RecommendRequest:
+    from advisor.specs.choices import check_price
+
     names = ("batch_sizes", "trials_per_batch_size", "seeds", "max_examples_per_trial", "prices")
     known = _from_study_file(question, names) | _retuned(question)
-    return RecommendRequest(**_given(question, storage), **_joined(known, choices))
+    request = RecommendRequest(**_given(question, storage), **_joined(known, choices))
+    check_price(request.prices, request.max_cost)
+    return request
 
 
 def _joined(known: Mapping[str, Any], choices: Mapping[str, Any]) -> dict[str, Any]:

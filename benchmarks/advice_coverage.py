@@ -32,7 +32,7 @@ SETTINGS = QuadraticSettings(log_noise=0.12)
 def main() -> None:
     """Print coverage, error and regret."""
     runs = int(sys.argv[1]) if len(sys.argv) > 1 else 60
-    model = QuadraticModel.harmonic()
+    model = QuadraticModel.power_law()
     steps = {size: best_learning_rate(model, size, TARGET)[1] or math.inf for size in SIZES}
     examples = [size * steps[size] for size in SIZES]
     wanted = 1.2 * min(examples)

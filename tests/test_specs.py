@@ -91,8 +91,7 @@ upfront = 1000
         seeds=3,
         trials=20,
         max_train_steps=5000,
-        prices=Prices(2.5, "EUR", 350.0),
-        upfront_cost=1000.0,
+        prices=Prices(2.5, "EUR", 350.0, upfront_cost=1000.0),
     )
 
 
@@ -297,7 +296,10 @@ def study_files(draw: st.DrawFn) -> StudyFile:
         search_space=space,
         fixed=fixed,
         roles={name: draw(searched_role) for name in space} | dict.fromkeys(fixed, Role.FIXED),
-        prices=draw(st.none() | st.builds(Prices, st.none() | amounts, names, st.none() | amounts)),
+        prices=draw(
+            st.none()
+            | st.builds(Prices, st.none() | amounts, names, st.none() | amounts, st.none() | amounts)
+        ),
         **{limit: draw(st.none() | counts) for limit in limits},
     )
 
@@ -317,9 +319,18 @@ def written(study_file: StudyFile) -> str:
         "batch_sizes": sizes and (list(sizes.listed) or {"min": sizes.minimum, "max": sizes.maximum}),
         "search_space": entries,
         "budget": {limit: getattr(study_file, limit) for limit in limits},
-        "cost": prices and vars(prices),
+        "cost": prices and _cost(prices),
     }
     return "\n".join(f"{key} = {_toml(value)}" for key, value in document.items() if value is not None)
+
+
+def _cost(prices: Prices) -> Mapping[str, object]:
+    return {
+        "price_per_device_hour": prices.price_per_device_hour,
+        "currency": prices.currency,
+        "power_w": prices.power_w,
+        "upfront": prices.upfront_cost,
+    }
 
 
 def _entry(distribution: Float | Int | Categorical) -> Mapping[str, object]:

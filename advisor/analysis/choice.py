@@ -1,27 +1,41 @@
 """From evidence to one recommended batch size."""
 
 import math
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from advisor.analysis.caveats import caveats
+from advisor.analysis.consumption import break_even, consumption_changes
 from advisor.analysis.cost import resource_cost
-from advisor.analysis.reasons import Choice, caveats, why
+from advisor.analysis.limits import unmet_sentence, wanted, within
+from advisor.analysis.pareto import balance, pareto_set, usage_cost
+from advisor.analysis.reasons import Choice, why
+from advisor.analysis.resampling import consumption_draws, is_trusted, stability, time_draws
 from advisor.analysis.scaling import predict_steps, steps_at
-from advisor.analysis.statistics import Floats, log_normal_draws, log_spread
+from advisor.analysis.statistics import log_spread
 from advisor.records.description import WorkloadDescription
 from advisor.records.intervals import Interval
 from advisor.records.measurement import Throughput
-from advisor.records.recommendation import Answers, Objective, Prices, Recommendation, ResourceCost
-from advisor.records.scaling import BatchSizeResult, FitOutcome, ScalingFit
+from advisor.records.recommendation import (
+    Answers,
+    Objective,
+    Prices,
+    Recommendation,
+    ResourceCost,
+    Wish,
+)
+from advisor.records.scaling import BatchSizeResult, ScalingFit
 
-NEAR_BEST = 1.05
-"""A batch size is as good as the best where it takes at most so many times as much."""
 MOST_GIVEN_UP = 1.025
 """Noise never justifies a batch size that is estimated to take more than so many times the least."""
-DRAWS = 1000
 _EXACT = 1e-9
+_RESOURCES: dict[Objective, Callable[[ResourceCost], Interval]] = {
+    Objective.TIME: lambda cost: cost.time_to_target_s,
+    Objective.COST: usage_cost,
+    Objective.BALANCED: balance,
+}
 
 
 def recommend_batch_size(
@@ -30,7 +44,7 @@ def recommend_batch_size(
     results: Sequence[BatchSizeResult],
     fit: ScalingFit,
     prices: Prices,
-    objective: Objective,
+    wish: Wish,
     seed: int,
     workload_argument: str = "",
 ) -> tuple[Answers, Recommendation | None, tuple[ResourceCost, ...]]:
@@ -38,7 +52,8 @@ def recommend_batch_size(
 
     Candidates are the measured batch sizes between the smallest and the largest that reached the target
     and not above the saturation batch size unless they were trained. They are compared by their measured
-    steps, evened out by the fitted curve. There is no recommendation where nothing reached the target.
+    steps, evened out by the fitted curve. Those outside the limits of ``wish`` are left out; where all are,
+    the nearest is given with what is unmet. There is no recommendation where nothing reached the target.
     ``workload_argument`` is how the user named the workload on the command line.
     """
     costs = resource_costs(throughput, results, fit, prices)
@@ -47,27 +62,36 @@ def recommend_batch_size(
         return _answers(throughput, fit, None, None), None, costs
     even = evening_factors(costs, fit)
 
-    def value(cost: ResourceCost, objective: Objective) -> Interval:
-        resource = cost.time_to_target_s if objective is Objective.TIME else cost.money or cost.device_hours
-        return resource.scaled(even[cost.batch_size])
+    def best(among: Sequence[ResourceCost], objective: Objective) -> ResourceCost:
+        resource = _RESOURCES[objective]
+        return least(among, lambda cost: resource(cost).scaled(even[cost.batch_size]))
 
-    chosen, fastest, cheapest = (
-        least(candidates, partial(value, objective=wanted))
-        for wanted in (objective, Objective.TIME, Objective.COST)
-    )
+    allowed = within(candidates, wish)
+    nearest = Objective.COST if wish.deadline_s is None else Objective.TIME
+    chosen = best(allowed, wanted(wish)) if allowed else best(candidates, nearest)
+    fastest, cheapest = best(candidates, Objective.TIME), best(candidates, Objective.COST)
+    times = time_draws(candidates, fit, np.random.default_rng(seed))
     choice = Choice(
         target="the target" if description.target is None else str(description.target),
-        objective=objective,
+        objective=wanted(wish),
         currency=prices.currency,
         throughput=throughput,
         results=tuple(results),
         fit=fit,
         costs=costs,
         chosen=chosen,
-        stability=stability(candidates, chosen, fit, np.random.default_rng(seed)),
+        stability=stability(times, candidates.index(chosen)),
+        wish=wish,
+        unmet="" if allowed else unmet_sentence(candidates, wish, prices.currency),
+        pareto=tuple(cost.batch_size for cost in pareto_set([_scaled(cost, even) for cost in candidates])),
     )
-    answers = _answers(throughput, fit, fastest.batch_size, cheapest.batch_size)
-    return answers, _recommendation(choice, workload_argument), costs
+    draws = consumption_draws(candidates, times)
+    recommendation = replace(
+        _recommendation(choice, workload_argument),
+        consumption=consumption_changes(candidates, candidates.index(cheapest), draws),
+        break_even=tuple(break_even(candidates, candidates.index(chosen), prices, draws)),
+    )
+    return _answers(throughput, fit, fastest.batch_size, cheapest.batch_size), recommendation, costs
 
 
 def resource_costs(
@@ -101,7 +125,7 @@ def evening_factors(costs: Sequence[ResourceCost], fit: ScalingFit) -> dict[int,
     """
     tried = [cost for cost in costs if not cost.interpolated]
     factors = {cost.batch_size: 1.0 for cost in costs}
-    if not tried or fit.estimate is None or not _trusted(fit):
+    if not tried or fit.estimate is None or not is_trusted(fit):
         return factors
     curve = steps_at(fit.estimate, [cost.batch_size for cost in tried])
     log_distances = np.log(curve / [cost.steps.estimate for cost in tried])
@@ -126,41 +150,24 @@ def least(costs: Sequence[ResourceCost], value: Callable[[ResourceCost], Interva
     return next(cost for cost in costs if cost is best or within_noise(cost))
 
 
-def stability(
-    costs: Sequence[ResourceCost], chosen: ResourceCost, fit: ScalingFit, random: np.random.Generator
-) -> float:
-    """Return the share of draws in which ``chosen`` takes at most ``NEAR_BEST`` times the least time.
-
-    A draw is a bootstrap draw of the fitted curve with times per step drawn from their intervals; without
-    a trusted fit, times to target drawn from theirs. Device-hours and money are proportional to time.
-    """
-    curves = _curve_draws(costs, fit)
-    if curves is None:
-        times = np.stack([log_normal_draws(cost.time_to_target_s, DRAWS, random) for cost in costs])
-    else:
-        size = curves.shape[1]
-        times = curves * np.stack([log_normal_draws(cost.time_per_step_s, size, random) for cost in costs])
-    return float(np.mean(times[costs.index(chosen)] <= NEAR_BEST * times.min(axis=0)))
-
-
-def _curve_draws(costs: Sequence[ResourceCost], fit: ScalingFit) -> Floats | None:
-    """Return steps by the drawn curves, shape (costs, draws), or None without a trusted fit."""
-    if not (_trusted(fit) and fit.draws):
-        return None
-    return np.stack([steps_at(fit.draws, cost.batch_size) for cost in costs])
-
-
 def _steps(batch_size: int, result: BatchSizeResult | None, fit: ScalingFit) -> Interval | None:
     if result is None:
-        return predict_steps(fit, batch_size) if _trusted(fit) else None
+        return predict_steps(fit, batch_size) if is_trusted(fit) else None
     if result.steps is None:
         return None
     return result.steps_interval or Interval(result.steps, result.steps, result.steps)
 
 
-def _trusted(fit: ScalingFit) -> bool:
-    untrusted = (FitOutcome.INSUFFICIENT, FitOutcome.NOT_HYPERBOLIC)
-    return fit.estimate is not None and fit.outcome not in untrusted
+def _scaled(cost: ResourceCost, even: Mapping[int, float]) -> ResourceCost:
+    """Return the cost with what is compared of it evened out."""
+    factor = even[cost.batch_size]
+    return replace(
+        cost,
+        time_to_target_s=cost.time_to_target_s.scaled(factor),
+        device_hours=cost.device_hours.scaled(factor),
+        money=cost.money and cost.money.scaled(factor),
+        energy_kwh=cost.energy_kwh and cost.energy_kwh.scaled(factor),
+    )
 
 
 def _up_to_saturation(costs: tuple[ResourceCost, ...], saturation: int | None) -> tuple[ResourceCost, ...]:
@@ -180,7 +187,7 @@ def _answers(throughput: Throughput, fit: ScalingFit, fastest: int | None, cheap
         for row in throughput.table
         if row.throughput_examples_per_s is not None
     ]
-    critical = fit.critical_batch_size if _trusted(fit) else None
+    critical = fit.critical_batch_size if is_trusted(fit) else None
     return Answers(
         largest_feasible=throughput.largest_feasible_batch_size,
         fastest_per_example=max(speeds)[1] if speeds else None,
@@ -201,5 +208,7 @@ def _recommendation(choice: Choice, workload_argument: str) -> Recommendation:
         stability=choice.stability,
         why=why(choice),
         caveats=tuple(caveats(choice)),
+        unmet=choice.unmet,
+        pareto=choice.pareto,
         next=" ".join(["advisor tune", *filter(None, [workload_argument]), f"--batch {chosen.batch_size}"]),
     )

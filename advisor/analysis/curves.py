@@ -1,7 +1,7 @@
 """From a training curve to steps to target, and which of its checkpoints is best."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from advisor.records.scaling import Crossing
 from advisor.records.target import Target
@@ -25,21 +25,40 @@ def evaluation_steps(maximum: int, ratio: float) -> Iterator[int]:
 
 
 def crossing(points: Sequence[CurvePoint], target: Target) -> Crossing:
-    """Return when the curve first met ``target``; ``points`` are in the order of their steps.
+    """Return when the curve met ``target``; ``points`` are in the order of their steps.
 
-    Between the last evaluation that failed and the first that passed, the metric is taken as linear in the
+    It is met where the median of an evaluation and its two neighbours meets it, so that one lucky evaluation
+    never counts. On a curve without noise that is the first evaluation to pass. A neighbour that is missing
+    or not finite counts as one that fails: the last evaluation needs the one before it to pass too.
+
+    Between the last median that failed and the first that passed, the metric is taken as linear in the
     step. Interpolating in the logarithm of the step would differ by an eighth of the squared logarithm of
     their ratio (0.03 % for a grid of 5 %), and the logarithm has no step 0. Where there is no finite
-    value to interpolate from, the geometric middle of the steps that it may be stands in. A value that is
-    not finite never passes.
+    value to interpolate from, the geometric middle of the steps that it may be stands in.
     """
     low, before = 0, math.nan
-    for point in points:
-        value = point.metrics.get(target.metric, math.nan)
-        if math.isfinite(value) and target.reached(value):
+    for point, value in zip(points, _medians_of_three(points, target), strict=True):
+        if target.reached(value):
             return Crossing(_interpolated(low, before, point.step, value, target), low, point.step)
         low, before = point.step, value
     return Crossing(None, low, None)
+
+
+def metric_values(points: Iterable[CurvePoint], target: Target) -> Sequence[float]:
+    """Return the target's metric at each point; what is missing or not finite is infinitely bad."""
+    fails = _infinitely_bad(target)
+    found = (point.metrics.get(target.metric, math.nan) for point in points)
+    return [value if math.isfinite(value) else fails for value in found]
+
+
+def _medians_of_three(points: Sequence[CurvePoint], target: Target) -> Iterator[float]:
+    fails = _infinitely_bad(target)
+    values = [fails, *metric_values(points, target), fails]
+    return (sorted(values[place : place + 3])[1] for place in range(len(points)))
+
+
+def _infinitely_bad(target: Target) -> float:
+    return -math.inf if target.maximize else math.inf
 
 
 def best_point(points: Sequence[CurvePoint], target: Target) -> CurvePoint | None:

@@ -1,40 +1,30 @@
 """Which batch size to look at next, and how far a trial there may run."""
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 FALL_THAT_COUNTS = 0.10
 """Steps (or examples) that fall by less than this share from one batch size to the next do not count."""
 
 
 def next_batch_size(
-    steps: Mapping[int, float | None],
-    candidates: Sequence[int],
-    bend: Callable[[], float | None],
-    most: int,
+    steps: Mapping[int, float | None], candidates: Sequence[int], start: int, most: int
 ) -> int | None:
-    """Return the batch size to look at next, or None where the curve is known well enough.
+    """Return the batch size to look at next on the way outwards, or None where the curve has been spanned.
 
     ``steps`` maps the batch sizes looked at, in their order, to steps to target (None: not reached). The
-    first is the middle of ``candidates`` (ascending). From there it goes outwards by factors of 4, on
-    either side in turn: upwards until steps have fallen by less than a tenth twice, downwards until
+    first is the one nearest to ``start``. From there it goes outwards over ``candidates`` (ascending) by
+    factors of 4, on either side in turn: upwards until steps have fallen by less than a tenth twice, downwards until
     examples to target stop falling, and downwards alone while nothing has reached the target, since small
-    batches take more steps for the same examples. Then comes the candidate nearest to the ``bend`` of the
-    curve as it is known so far (where examples are twice their minimum), until there are ``most``.
+    batches take more steps for the same examples; at ``most`` so many batch sizes in all.
     """
     if not steps:
-        return candidates[len(candidates) // 2]
+        return min(candidates, key=lambda candidate: abs(math.log(candidate / start)))
     if len(steps) >= most:
         return None
     up, down = _next_up(steps, candidates), _next_down(steps, candidates)
     first, second = (up, down) if _upwards_is_due(steps) else (down, up)
-    if first or second:
-        return first or second
-    rest = [candidate for candidate in candidates if candidate not in steps and _between(candidate, steps)]
-    middle = bend() if rest else None
-    if not middle:
-        return None
-    return min(rest, key=lambda candidate: abs(math.log(candidate / middle)))
+    return first or second
 
 
 def from_the_middle(candidates: Sequence[int], looked_at: Collection[int]) -> int | None:
@@ -100,7 +90,3 @@ def _flat(before: float | None, after: float | None) -> bool:
 
 def _times(steps: float | None, batch_size: int) -> float | None:
     return None if steps is None else steps * batch_size
-
-
-def _between(candidate: int, steps: Mapping[int, float | None]) -> bool:
-    return min(steps) < candidate < max(steps)

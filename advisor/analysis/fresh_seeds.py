@@ -1,7 +1,7 @@
 """What runs with fresh seeds say of the steps to target at one batch size."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from scipy import stats
@@ -31,6 +31,17 @@ def steps_interval(crossings: Sequence[Crossing], log_slack: float, level: float
     middle = float(logs.mean())
     high = math.inf if len(reached) < len(crossings) else math.exp(middle + half)
     return Interval(math.exp(middle), math.exp(middle - half - log_slack), high, level)
+
+
+def seed_log_sd(batch_sizes: Iterable[Sequence[Crossing]]) -> float:
+    """Return the run-to-run standard deviation of ln(steps), pooled with the expected one."""
+    squares, freedom = SEED_PRIOR_RUNS * SEED_LOG_SD**2, SEED_PRIOR_RUNS
+    for crossings in batch_sizes:
+        logs = np.log([found.steps for found in crossings if found.steps is not None])
+        if len(logs) > 1:
+            squares += float(((logs - logs.mean()) ** 2).sum())
+            freedom += len(logs) - 1
+    return math.sqrt(squares / freedom)
 
 
 def _half_width(logs: np.ndarray, level: float) -> float:

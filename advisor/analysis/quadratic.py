@@ -16,6 +16,7 @@ Array = npt.NDArray[np.float64]
 
 # Places of one coordinate's state: E x², E v², E x v, the constant 1, and Σ E x² over the steps before.
 _X2, _V2, _XV, _ONE, _SUM = range(5)
+_KEPT_STATES = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,13 +27,16 @@ class QuadraticModel:
     multiplicities: Array
 
     @classmethod
-    def harmonic(cls, dimension: int = 10_000, bins: int = 100) -> "QuadraticModel":
-        """Return eigenvalues 1, 1/2, …, 1/``dimension``, each lowered to the next of ``bins`` log-spaced."""
+    def power_law(cls, exponent: float = 1.0, dimension: int = 10_000, bins: int = 100) -> "QuadraticModel":
+        """Return eigenvalues i^-``exponent`` for i from 1 to ``dimension``.
+
+        Each is lowered to the next of ``bins`` that are evenly spaced in their logarithm.
+        """
         upper = np.geomspace(1, dimension, bins)
         bin_of = np.searchsorted(upper, np.arange(1, dimension + 1)).clip(max=bins - 1)
         multiplicities = np.bincount(bin_of, minlength=bins).astype(float)
         kept = multiplicities > 0
-        return cls(1 / upper[kept], multiplicities[kept])
+        return cls(upper[kept] ** -exponent, multiplicities[kept])
 
     @property
     def initial_loss(self) -> float:
@@ -43,6 +47,11 @@ class QuadraticModel:
     def weights(self) -> Array:
         """What a unit of E x² in each bin adds to the loss."""
         return 0.5 * self.multiplicities * self.eigenvalues
+
+    @property
+    def gradient_noise(self) -> float:
+        """Trace of the covariance of the gradient of one example: the sum of the curvatures."""
+        return float(self.multiplicities @ self.eigenvalues)
 
     def largest_learning_rate(self, momentum: float) -> float:
         """Return the learning rate at and above which training diverges: 2 (1 + momentum) / h_max."""
@@ -69,6 +78,11 @@ class Trajectory:
     def cumulative_loss(self, step: int) -> float:
         """Return the sum of the expected losses after 0, 1, …, ``step`` − 1 steps."""
         return self._total(self._state(step)[:, _SUM].sum(axis=1))
+
+    def squared_gradient_norm(self, step: int) -> float:
+        """Return the expected squared norm Σ h² E x² of the gradient without its noise."""
+        second_moments = self._state(step)[:, _X2].sum(axis=1)
+        return self._total(2 * self.model.eigenvalues * second_moments)
 
     def steps_to_target(self, target: float, max_steps: int = 10**9) -> int | None:
         """Return the first step at which the loss is at most ``target``; None if there is none.
@@ -106,11 +120,21 @@ class Trajectory:
         return self._total(start[:, _X2, 1] + left)
 
     def _state(self, step: int) -> Array:
-        state = self._start
-        for level in range(step.bit_length()):
-            if step >> level & 1:
+        """Return the state after ``step`` steps, from the nearest earlier one that is kept."""
+        at = max(kept for kept in self._kept if kept <= step)
+        state, further = self._kept[at], step - at
+        for level in range(further.bit_length()):
+            if further >> level & 1:
                 state = self._advance(state, level)
+        self._kept[step] = state
+        if len(self._kept) > _KEPT_STATES:
+            del self._kept[next(key for key in self._kept if key)]
         return state
+
+    @cached_property
+    def _kept(self) -> dict[int, Array]:
+        """The start and the last few states asked for: those of a curve follow one another closely."""
+        return {0: self._start}
 
     def _advance(self, state: Array, level: int) -> Array:
         """Return the state 2^``level`` steps later."""

@@ -100,8 +100,12 @@ def fit_point(evidence: Evidence) -> tuple[Array, float]:
 
 
 def start_of(evidence: Evidence) -> Array:
-    """Return a curve, shape [1, 3], that turns in the middle of the observed batch sizes."""
-    return np.array([[evidence.log_steps.min(), evidence.log_batch.mean(), LOG_SHARPNESS_MEAN]])
+    """Return a curve, shape [1, 3], that turns in the middle of the observed batch sizes.
+
+    Its fewest steps are those of a run that reached the target: one that stopped early says nothing of them.
+    """
+    fewest = evidence.log_steps[~evidence.censored].min()
+    return np.array([[fewest, evidence.log_batch.mean(), LOG_SHARPNESS_MEAN]])
 
 
 def residuals(evidence: Evidence, curve: Array) -> Array:

@@ -14,9 +14,14 @@ _COMMANDS = {
     "recommend": "The batch size to use, from measured time per step and tuned steps to target.",
     "tune": "Tune the optimizer and the regularization at one batch size.",
     "report": "Everything known so far, with its resource cost.",
+    "plan": "What other numbers of devices and prices would give, extrapolated.",
+    "import": "The curve of steps to target that another program measured.",
     "studies": "The recorded studies and what reproduces each.",
     "dashboard": "Serve the Optuna dashboard over the recorded studies.",
 }
+
+_MODULES = {"import": "import_curve"}
+"""The modules of commands whose names Python keeps for itself."""
 
 _INTERRUPTED = 130
 _ELSEWHERE = "What was recorded is kept; run this again with its output elsewhere."
@@ -31,7 +36,7 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = import_module(f"advisor.cli.{cmd_name}").command
+        command: click.Command = import_module(f"advisor.cli.{_MODULES.get(cmd_name, cmd_name)}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -15,7 +15,7 @@ from advisor.records.bottleneck import InputDiagnosis
 from advisor.records.description import WorkloadDescription
 from advisor.records.requests import WorkloadReference
 from advisor.records.search_space import HyperparameterValue
-from advisor.records.session import BlockTiming, Evaluation, MemoryUse, Preparation, StepPart
+from advisor.records.session import BlockTiming, Evaluation, GradientNorms, MemoryUse, Preparation, StepPart
 
 START_TIMEOUT_S = 300.0
 LOAD_TIMEOUT_S = 3600.0
@@ -119,6 +119,13 @@ class ChildSession:
         """Return the metrics of a whole split, exact on a partial last batch."""
         evaluation: Evaluation = self._call("evaluate", split)
         return evaluation
+
+    def gradient_norms(self, batches: int) -> Sequence[GradientNorms]:
+        """Return the squared norms of gradients; each of ``batches`` takes about as long as a step."""
+        _, step_s = self._paces.get(("train",), (0, 0.0))
+        timeout_s = PATIENCE * batches * step_s
+        norms: Sequence[GradientNorms] = self._call("gradient_norms", batches, timeout_s=timeout_s)
+        return norms
 
     def memory(self) -> MemoryUse:
         """Return the memory used since the last reset."""

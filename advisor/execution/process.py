@@ -31,6 +31,7 @@ _DOING = {
     "diagnose": "examining the input pipeline",
     "profile": "profiling a few steps",
     "evaluate": "an evaluation",
+    "gradient_norms": "measuring gradients",
     "memory": "looking up the memory in use",
     "save": "saving a checkpoint",
     "restore": "restoring a checkpoint",

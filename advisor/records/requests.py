@@ -82,15 +82,22 @@ class RecommendRequest:
     """Find steps to target at each batch size, with the hyperparameters in ``tune`` retuned at each.
 
     At most ``trials_per_batch_size`` trials select, then ``seeds`` fresh seeds measure. A trial trains on
-    at most ``max_examples_per_trial`` examples (None: a multiple of the training split).
+    at most ``max_examples_per_trial`` examples (None: a multiple of the training split). All of them together
+    use at most ``spend_examples`` examples and ``spend_time_s`` seconds, what is recorded already included.
+    ``objective`` None is cost under a deadline alone, else time. One training to the target with the
+    recommended batch size is to take at most ``deadline_s`` seconds and ``max_cost`` of money.
     """
 
     batch_sizes: BatchSizes = field(default_factory=BatchSizes)
-    objective: Objective = Objective.TIME
+    objective: Objective | None = None
+    deadline_s: float | None = None
+    max_cost: float | None = None
     tune: tuple[str, ...] = ("learning_rate",)
     trials_per_batch_size: int = 12
-    seeds: int = 2
+    seeds: int = 1
     max_examples_per_trial: int | None = None
+    spend_examples: int | None = None
+    spend_time_s: float | None = None
     overhead: float = 0.2
     prices: Prices = field(default_factory=Prices)
     seed: int = 0

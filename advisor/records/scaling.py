@@ -108,3 +108,8 @@ class BatchSizeResult:
     steps_interval: Interval | None
     censored: bool
     log_slack: float
+
+    @property
+    def crossings(self) -> tuple[Crossing, ...]:
+        """When each of the fresh-seed runs met the target."""
+        return tuple(observation.crossing for observation in self.observations)

@@ -60,3 +60,17 @@ class Evaluation:
     metrics: Mapping[str, float]
     examples: int
     seconds: float
+
+
+@dataclass(frozen=True)
+class GradientNorms:
+    """Squared norms of the gradient of one training batch of ``batch_size`` examples, an even number.
+
+    ``halves`` are those of its first and second half. The gradient of the whole batch, with the squared norm
+    ``whole``, is the mean of the two, as two devices would average theirs. A norm that is too large for a
+    float is infinite or NaN.
+    """
+
+    batch_size: int
+    whole: float
+    halves: tuple[float, float]

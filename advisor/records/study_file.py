@@ -16,7 +16,6 @@ class StudyFile:
     ``workload`` is ``/absolute/file.py[:name]`` or ``package.module:name``. Every hyperparameter that the
     file names has a role, and stands in ``search_space`` if it is searched, else in ``fixed``.
     ``max_train_steps`` and ``trials`` belong to a tuning study, the other limits to a recommendation.
-    ``upfront_cost`` is in the currency of ``prices``.
     """
 
     workload: str
@@ -31,4 +30,3 @@ class StudyFile:
     trials: int | None = None
     max_train_steps: int | None = None
     prices: Prices | None = None
-    upfront_cost: float | None = None

@@ -14,6 +14,8 @@ class StudyKind(StrEnum):
 
     STEPS_TO_TARGET = "steps-to-target"
     TUNE = "tune"
+    COMPARE_AT = "compare-at"
+    PILOT = "pilot"
 
 
 class TrialPurpose(StrEnum):
@@ -24,10 +26,11 @@ class TrialPurpose(StrEnum):
 
 
 class TrialState(StrEnum):
-    """How a trial stands."""
+    """How a trial stands; one that was far behind the best of its study is stopped."""
 
     RUNNING = "running"
     COMPLETE = "complete"
+    STOPPED = "stopped"
     INFEASIBLE = "infeasible"
     FAILED = "failed"
     INTERRUPTED = "interrupted"

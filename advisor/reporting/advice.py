@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from rich.console import RenderableType
 
 from advisor.analysis.quantities import count, duration, number, percent
-from advisor.records.recommendation import Advice, Recommendation, ResourceCost, Spent
+from advisor.records.recommendation import Advice, Recommendation, ResourceCost, RuleOfThumb, Spent
 from advisor.records.scaling import BatchSizeResult, ScalingFit
+from advisor.reporting.consumption import consumption_parts
 from advisor.reporting.render import (
     about_count,
     about_duration,
     bullet,
     command,
     heading,
-    pairs,
     paragraph,
     table,
     values,
@@ -30,15 +30,25 @@ def advice_parts(advice: Advice) -> Iterator[RenderableType]:
         yield _cost_table(advice)
         if any(cost.interpolated for cost in advice.costs):
             yield paragraph("* : not trained; steps from the fitted curve.")
+    if advice.recommendation is not None:
+        yield from consumption_parts(advice.recommendation, advice.prices.currency)
     yield heading("Batch sizes that are easily confused")
-    yield pairs(_answer_rows(advice))
-    if advice.answers.fastest_to_target is not None:
-        yield paragraph("On the same devices at one price the fastest to the target is the cheapest.")
+    yield table(("", "batch size", "what it is"), _answer_rows(advice), left=("", "what it is"))
     yield heading("The fitted curve")
     yield paragraph(str(advice.fit.outcome))
     yield from _fit_parts(advice.fit)
     yield heading("Spent on this answer")
     yield paragraph(spent_sentence(advice.spent))
+
+
+def rule_of_thumb_parts(found: RuleOfThumb) -> Iterator[RenderableType]:
+    """Yield the parts of a rule of thumb."""
+    yield paragraph(f"Rule of thumb: {found.why}", "bold")
+    yield paragraph("")
+    yield from (bullet(caveat) for caveat in found.caveats)
+    yield paragraph("")
+    yield paragraph("For the answer, train to a target:")
+    yield command(found.next)
 
 
 def spent_sentence(spent: Spent) -> str:
@@ -58,7 +68,8 @@ def _answer(advice: Advice) -> Iterator[RenderableType]:
         return
     yield paragraph(recommendation.why, "bold")
     yield paragraph("")
-    yield paragraph(_how_sure(recommendation))
+    if not recommendation.unmet:
+        yield paragraph(_how_sure(recommendation))
     yield from (bullet(caveat) for caveat in recommendation.caveats)
     yield paragraph("")
     yield paragraph("Next, tune the other hyperparameters at this batch size:")
@@ -120,13 +131,14 @@ def _cost_row(cost: ResourceCost) -> tuple[str, ...]:
     )
 
 
-def _answer_rows(advice: Advice) -> Iterator[tuple[str, str]]:
-    answers = advice.answers
-    yield "the largest that fits", number(answers.largest_feasible)
-    yield "the fastest per example (highest throughput)", number(answers.fastest_per_example)
-    yield "the end of perfect scaling (critical)", count(answers.critical)
-    yield "the fastest to the target", _or_none(answers.fastest_to_target)
-    yield "the cheapest to the target", _or_none(answers.cheapest_to_target)
+def _answer_rows(advice: Advice) -> Iterator[tuple[str, str, str]]:
+    answers, more = advice.answers, percent(advice.fit.overhead)
+    usage = "device-hours" if advice.prices.price_per_device_hour is None else advice.prices.currency
+    yield "the largest that fits", number(answers.largest_feasible), "largest that was measured and ran"
+    yield "the fastest per example", number(answers.fastest_per_example), "highest throughput, examples/s"
+    yield "the end of perfect scaling", count(answers.critical), f"critical: examples {more} above the fewest"
+    yield "the fastest to the target", _or_none(answers.fastest_to_target), "least time per step × steps"
+    yield "the cheapest to the target", _or_none(answers.cheapest_to_target), f"least {usage} to the target"
 
 
 def _or_none(batch_size: int | None) -> str:

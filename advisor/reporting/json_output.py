@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from advisor.records.measurement import BatchThroughput, Throughput
-from advisor.records.recommendation import Advice, ResourceCost, SpendingPlan
+from advisor.records.recommendation import Advice, ResourceCost, RuleOfThumb, SpendingPlan
 from advisor.records.report import Report
 from advisor.records.scaling import BatchSizeResult, ScalingFit
 from advisor.records.target import Target
@@ -66,6 +66,24 @@ def recommend(advice: Advice) -> Json:
             "recommendation": _recommendation(advice),
             "answers": advice.answers,
             "spent": advice.spent,
+        }
+    )
+
+
+def rule_of_thumb(found: RuleOfThumb) -> Json:
+    """Return a rule of thumb, marked as one, with the measurement that it rests on."""
+    measured = found.throughput
+    return plain(  # type: ignore[no-any-return]
+        {
+            "configuration": measured.configuration,
+            "recommendation": {
+                "rule_of_thumb": True,
+                "batch_size": found.batch_size,
+                "why": found.why,
+                "caveats": found.caveats,
+                "next": found.next,
+            },
+            "measure": measure(measured),
         }
     )
 
@@ -169,6 +187,7 @@ def _recommendation(advice: Advice) -> Json | None:
     if found is None:
         return None
     return {
+        "rule_of_thumb": False,
         "objective": found.objective,
         "batch_size": found.batch_size,
         "time_to_target_s": found.time_to_target_s,
@@ -177,5 +196,9 @@ def _recommendation(advice: Advice) -> Json | None:
         "stability": found.stability,
         "why": found.why,
         "caveats": found.caveats,
+        "unmet": found.unmet or None,
+        "pareto": found.pareto,
+        "consumption": found.consumption,
+        "break_even": found.break_even,
         "next": found.next,
     }

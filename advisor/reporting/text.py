@@ -6,11 +6,11 @@ from rich.console import RenderableType
 
 from advisor.analysis.quantities import duration, number
 from advisor.records.measurement import Throughput
-from advisor.records.recommendation import Advice, SpendingPlan
+from advisor.records.recommendation import Advice, ExpectedSpending, RuleOfThumb, SpendingPlan
 from advisor.records.report import Report
 from advisor.records.trials import Study
 from advisor.records.tuning import TuningResult
-from advisor.reporting.advice import advice_parts
+from advisor.reporting.advice import advice_parts, rule_of_thumb_parts
 from advisor.reporting.render import (
     bullet,
     command,
@@ -34,6 +34,11 @@ def throughput_text(throughput: Throughput, color: bool = False) -> str:
 def advice_text(advice: Advice, color: bool = False) -> str:
     """Return the recommended batch size, how sure that is and what to do next, then the tables."""
     return render(advice_parts(advice), color)
+
+
+def rule_of_thumb_text(found: RuleOfThumb, color: bool = False) -> str:
+    """Return the largest batch size that the hardware supports, and the measurement that says so."""
+    return render([*rule_of_thumb_parts(found), *throughput_parts(found.throughput)], color)
 
 
 def tuning_text(result: TuningResult, color: bool = False) -> str:
@@ -75,23 +80,23 @@ def _report_parts(report: Report) -> Iterator[RenderableType]:
 
 def _spending_parts(plan: SpendingPlan) -> Iterator[RenderableType]:
     sizes = ", ".join(number(size) for size in plan.batch_sizes)
-    yield paragraph(
-        f"The search looks at up to {len(plan.batch_sizes)} batch sizes, the dearest of which are {sizes}. "
-        "It uses at most"
-    )
-    yield pairs(_spending_rows(plan))
-    yield paragraph("and usually far less, since a trial ends as soon as it is slower than the best.")
+    yield paragraph(f"At most, at batch size {sizes} (the dearest ones where the search chooses among more):")
+    recorded = f", of which {number(plan.already_recorded_trials)} are recorded"
+    yield pairs(_spending_rows(plan, plan.currency, recorded))
+    if plan.expected is not None:
+        yield paragraph(f"Expected of the trainings to come, {plan.expected.basis}:")
+        yield pairs(_spending_rows(plan.expected, plan.currency))
 
 
-def _spending_rows(plan: SpendingPlan) -> Iterator[tuple[str, str]]:
-    yield "trainings", f"{number(plan.trials)}, of which {number(plan.already_recorded_trials)} are recorded"
-    yield "examples", number(plan.examples)
-    yield "training time", duration(plan.seconds)
-    yield "device-hours", number(float(plan.device_hours))
-    yield (
-        "money",
-        "unknown without a price" if plan.money is None else f"{number(float(plan.money))} {plan.currency}",
-    )
+def _spending_rows(
+    used: SpendingPlan | ExpectedSpending, currency: str, recorded: str = ""
+) -> Iterator[tuple[str, str]]:
+    yield "trainings", number(used.trials) + recorded
+    yield "examples", number(used.examples)
+    yield "training time", duration(used.seconds)
+    yield "device-hours", number(float(used.device_hours))
+    money = "unknown without a price" if used.money is None else f"{number(float(used.money))} {currency}"
+    yield "money", money
 
 
 def _studies_parts(studies: Sequence[Study]) -> Iterator[RenderableType]:

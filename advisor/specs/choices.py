@@ -7,6 +7,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from advisor.errors import SpecError
+from advisor.records.recommendation import Prices
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,16 @@ _VALID = {
     "seed": _FROM_ZERO,
     "max_train_steps": _COUNT,
     "max_examples_per_trial": _COUNT,
+    "spend_examples": _COUNT,
+    "spend_time_s": Bounds(0, above=True),
+    "steps": _COUNT,
+    "examples": _COUNT,
     "overhead": Bounds(0, above=True),
     "price_per_device_hour": _AMOUNT,
     "power_w": _AMOUNT,
+    "upfront_cost": _AMOUNT,
+    "deadline_s": Bounds(0, above=True),
+    "max_cost": _AMOUNT,
 }
 
 
@@ -68,12 +76,31 @@ def check_numbers(choices: Mapping[str, object]) -> None:
     None is left to the default. Mappings and records are looked into, lists item by item.
     """
     for name, value in choices.items():
-        if isinstance(value, Mapping):
+        if name == "upfront_costs" and isinstance(value, Mapping):
+            check_numbers({"batch_sizes": [*value]})
+            for amount in value.values():
+                _check("upfront_cost", amount)
+        elif isinstance(value, Mapping):
             check_numbers(value)
         elif is_dataclass(value):
             check_numbers(vars(value))
         elif name in _VALID:
             _check(name, value)
+
+
+def check_price(prices: Prices, max_cost: float | None) -> None:
+    """Raise SpecError where money is asked for and a device-hour has no price."""
+    needed = {
+        "--max-cost": max_cost is not None,
+        "--upfront-cost": bool(prices.upfront_costs),
+        "upfront in [cost]": bool(prices.upfront_cost),
+    }
+    asked = [name for name, is_asked in needed.items() if is_asked]
+    if asked and prices.price_per_device_hour is None:
+        raise SpecError(
+            f"{asked[0]} compares money, and the price of a device-hour is not known. Give it with --price, "
+            "or as price_per_device_hour under [cost] in a study file."
+        )
 
 
 def _check(name: str, value: object) -> None:

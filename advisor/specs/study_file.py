@@ -84,7 +84,6 @@ def _read(top: Section, folder: Path) -> StudyFile:
         roles=choices.roles,
         **{key: budget.get(key, COUNT) for key in _BUDGET if budget},
         prices=_prices(cost) if cost else None,
-        upfront_cost=cost.get("upfront", AMOUNT) if cost else None,
     )
 
 
@@ -137,5 +136,9 @@ def _counts(value: object) -> tuple[int, ...] | None:
 
 def _prices(cost: Section) -> Prices:
     currency = cost.get("currency", TEXT)
-    prices = Prices(cost.get("price_per_device_hour", AMOUNT), power_w=cost.get("power_w", AMOUNT))
+    prices = Prices(
+        cost.get("price_per_device_hour", AMOUNT),
+        power_w=cost.get("power_w", AMOUNT),
+        upfront_cost=cost.get("upfront", AMOUNT),
+    )
     return replace(prices, currency=currency) if currency else prices

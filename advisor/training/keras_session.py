@@ -11,7 +11,7 @@ from advisor.records.bottleneck import InputDiagnosis
 from advisor.records.description import WorkloadDescription
 from advisor.records.requests import WorkloadReference
 from advisor.records.search_space import HyperparameterValue
-from advisor.records.session import BlockTiming, Evaluation, MemoryUse, Preparation, StepPart
+from advisor.records.session import BlockTiming, Evaluation, GradientNorms, MemoryUse, Preparation, StepPart
 from advisor.training import devices
 from advisor.training.faults import blaming_the_session, blaming_the_workload
 from advisor.training.optimizers import Values
@@ -96,6 +96,11 @@ class KerasSession:
             metrics = program.evaluate(split)
         examples = self._problem.splits[split].examples
         return Evaluation(program.step, split, metrics, examples, perf_counter() - start)
+
+    def gradient_norms(self, batches: int) -> Sequence[GradientNorms]:
+        """Return the squared norms of gradients; training goes on as if it had not happened."""
+        with self._stepping("measuring gradients") as program:
+            return program.gradient_norms(batches)
 
     def memory(self) -> MemoryUse:
         """Return the memory used since the last reset, of the GPU or else of the process."""

@@ -1,7 +1,7 @@
 """A model and all that is compiled for it: step loops by batch size, and evaluation."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -13,7 +13,7 @@ import tensorflow as tf
 from advisor.errors import SessionError, WorkloadError
 from advisor.records.bottleneck import InputDiagnosis
 from advisor.records.requests import SessionOptions
-from advisor.records.session import BlockTiming, StepPart
+from advisor.records.session import BlockTiming, GradientNorms, StepPart
 from advisor.records.workload import Workload
 from advisor.training.checkpoints import read_checkpoint, write_checkpoint
 from advisor.training.checks import check_inputs
@@ -21,6 +21,7 @@ from advisor.training.data import Split
 from advisor.training.evaluation import Evaluator, evaluation_batch_size
 from advisor.training.faults import blaming_the_workload
 from advisor.training.feeds import Feed, training_feed
+from advisor.training.gradient_noise import GradientProbe
 from advisor.training.graphs import draws_statefully, forget_gradients
 from advisor.training.loop import StepFunction, StepLoop, step_function
 from advisor.training.losses import LossRecorder
@@ -77,6 +78,7 @@ class Program:
         self._state = TrainingState(self.model)
         self._step_function = step_function(self.model, options.xla)
         self._parts: StepParts | None = None
+        self._gradients: GradientProbe | None = None
         self._needs_tensorflow_seed: bool | None = None  # known once fresh weights were made
         self._draws_statefully = False
 
@@ -177,6 +179,12 @@ class Program:
         for variable, value in kept:
             variable.assign(value)
         return metrics
+
+    def gradient_norms(self, batches: int) -> Sequence[GradientNorms]:
+        """Return squared norms of gradients; training goes on afterwards as if it had not happened."""
+        if self._gradients is None or self._gradients.batch_size != self.batch_size:
+            self._gradients = GradientProbe(self.model, self._splits["train"], self.batch_size)
+        return self._gradients.norms(batches, self._seed)
 
     @property
     def step(self) -> int:

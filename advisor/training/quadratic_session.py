@@ -19,7 +19,7 @@ from advisor.records.bottleneck import InputDiagnosis
 from advisor.records.description import Configuration, Fingerprint, WorkloadDescription
 from advisor.records.requests import WorkloadReference
 from advisor.records.search_space import HyperparameterValue, SearchSpace
-from advisor.records.session import BlockTiming, Evaluation, MemoryUse, Preparation, StepPart
+from advisor.records.session import BlockTiming, Evaluation, GradientNorms, MemoryUse, Preparation, StepPart
 from advisor.records.target import Target
 from advisor.workflows.ports import TrainingSession
 
@@ -34,7 +34,8 @@ class QuadraticSettings:
     The computation of a step at batch size B takes ``fixed_s`` + ``per_example_s`` × B, its input
     ``input_share`` times as long, and the step the longer of both. Each pair of seed and batch size makes
     faster or slower progress throughout: the log of its steps to target is normal with standard deviation
-    ``log_noise``. ``dimension`` and ``bins`` are those of :meth:`QuadraticModel.harmonic`. Hyperparameters in
+    ``log_noise``. The log of each evaluated loss strays with standard deviation ``evaluation_noise``.
+    ``exponent``, ``dimension`` and ``bins`` are those of :meth:`QuadraticModel.power_law`. Hyperparameters in
     ``fixed`` are not offered for tuning.
     """
 
@@ -49,6 +50,8 @@ class QuadraticSettings:
     per_example_s: float = 1e-5
     input_share: float = 0.01
     log_noise: float = 0.0
+    evaluation_noise: float = 0.0
+    exponent: float = 1.0
     dimension: int = 10_000
     bins: int = 100
 
@@ -94,7 +97,7 @@ class QuadraticSession:
 
     def __init__(self, settings: QuadraticSettings) -> None:
         self._settings = settings
-        self._model = QuadraticModel.harmonic(settings.dimension, settings.bins)
+        self._model = QuadraticModel.power_law(settings.exponent, settings.dimension, settings.bins)
         self._defaults = {"learning_rate": settings.learning_rate, "momentum": settings.momentum}
         self._examples = {"train": settings.training_examples, "validation": settings.validation_examples}
         self._run: _Run | None = None
@@ -188,13 +191,25 @@ class QuadraticSession:
         raise SessionError("The noisy quadratic model runs on no device that could be profiled.")
 
     def evaluate(self, split: str) -> Evaluation:
-        """Return the expected loss, which is the same on every split."""
+        """Return the expected loss, which is the same on every split, with the noise of an evaluation."""
         run, _ = self._training()
         if split not in self._examples:
             raise SessionError(f"There is no split {split!r}; there are {', '.join(self._examples)}.")
         examples = self._examples[split]
         seconds = self._settings.fixed_s + self._settings.per_example_s * examples / 3
-        return Evaluation(run.step, split, {"loss": self._loss()}, examples, seconds)
+        return Evaluation(run.step, split, {"loss": self._loss() * self._stray(run)}, examples, seconds)
+
+    def gradient_norms(self, batches: int) -> Sequence[GradientNorms]:
+        """Return the expected squared norms, the same for every batch: |G|² + tr Σ / batch size."""
+        run, trajectory = self._training()
+        if batches < 1:
+            raise SessionError(f"{batches} batches were asked for; ask for at least 1.")
+        if run.batch_size < 2:
+            raise SessionError("A batch of 1 example has no halves: reset with batch size 2 or more.")
+        mean, noise = trajectory.squared_gradient_norm(int(self._progress())), self._model.gradient_noise
+        half = run.batch_size // 2
+        norms = GradientNorms(2 * half, mean + noise / (2 * half), (mean + noise / half,) * 2)
+        return (norms,) * batches
 
     def memory(self) -> MemoryUse:
         """Return nothing known: the model occupies no memory worth the name."""
@@ -238,6 +253,14 @@ class QuadraticSession:
         random = np.random.default_rng([run.seed % 2**32, run.batch_size])
         self._delay = math.exp(self._settings.log_noise * random.standard_normal())
 
+    def _stray(self, run: _Run) -> float:
+        """Return the factor by which an evaluation misses the loss: the same wherever a run is repeated."""
+        noise = self._settings.evaluation_noise
+        if not noise:
+            return 1.0
+        random = np.random.default_rng([hash(astuple(run)) % 2**63])
+        return math.exp(noise * random.standard_normal())
+
     def _progress(self) -> float:
         """Return how many steps of the expected training have been made."""
         run, _ = self._training()
@@ -271,11 +294,11 @@ class QuadraticSession:
     def _fingerprint(self) -> Fingerprint:
         settings = self._settings
         return Fingerprint(
-            model=f"{NAME} {settings.dimension} {settings.bins}",
+            model=f"{NAME} {settings.exponent} {settings.dimension} {settings.bins}",
             optimizer=f"sgd {settings.learning_rate} {settings.momentum}",
             loss="half the sum of curvature times squares",
             data_shape=f"{settings.training_examples} {settings.validation_examples}",
-            data_content=f"log noise {settings.log_noise}",
+            data_content=f"log noise {settings.log_noise} evaluation noise {settings.evaluation_noise}",
             target=str(settings.target),
             configuration=f"{settings.fixed_s} {settings.per_example_s} {settings.input_share}",
             versions="1",

@@ -19,6 +19,7 @@ _NUMBER, _OUTCOME = "number", "outcome"
 # Optuna's sampler ignores a failed trial, and learns from a pruned one that violates a constraint.
 _OPTUNA_STATES = {
     TrialState.COMPLETE: optuna.trial.TrialState.COMPLETE,
+    TrialState.STOPPED: PRUNED,
     TrialState.INFEASIBLE: PRUNED,
     TrialState.FAILED: optuna.trial.TrialState.FAIL,
     TrialState.INTERRUPTED: optuna.trial.TrialState.FAIL,

@@ -9,7 +9,7 @@ from advisor.records.description import Configuration, Fingerprint, WorkloadDesc
 from advisor.records.measurement import BatchMeasurement, MeasurementRun
 from advisor.records.recommendation import Advice
 from advisor.records.search_space import HyperparameterValue, SearchSpace
-from advisor.records.session import BlockTiming, Evaluation, MemoryUse, Preparation, StepPart
+from advisor.records.session import BlockTiming, Evaluation, GradientNorms, MemoryUse, Preparation, StepPart
 from advisor.records.trials import CurvePoint, Study, Trial, TrialPlan, TrialState
 
 
@@ -56,6 +56,15 @@ class TrainingSession(Protocol):
         """Trace ``steps`` steps into files below ``folder``, and return these.
 
         Raises :class:`~advisor.errors.SessionError` where the profiler is not available.
+        """
+
+    def gradient_norms(self, batches: int) -> Sequence[GradientNorms]:
+        """Return the squared norms of the gradients of ``batches`` training batches at the present weights.
+
+        The batches come from a stream of their own; an odd one goes without its last example. The loss is
+        that of a training step, penalties included. Training goes on afterwards as if it had not happened.
+        Raises :class:`~advisor.errors.SessionError` where the gradient of half a batch cannot be had: at
+        batch size 1, and for a model with a training step of its own.
         """
 
     def memory(self) -> MemoryUse:

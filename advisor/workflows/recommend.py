@@ -1,41 +1,42 @@
 """``advisor recommend``: from measured time per step and tuned steps to target to one batch size."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 
 from advisor.analysis.choice import recommend_batch_size
-from advisor.analysis.design import from_the_middle, next_batch_size, step_limit
-from advisor.analysis.scaling import fit_scaling
-from advisor.errors import InconclusiveError, SessionError, WorkloadError
+from advisor.analysis.divergence import divergence_caveats
+from advisor.analysis.further import further_sentence
+from advisor.analysis.noise_scale import starting_batch_size
+from advisor.errors import InconclusiveError, WorkloadError
 from advisor.records.description import WorkloadDescription
 from advisor.records.measurement import MeasurementOutcome, Throughput
-from advisor.records.recommendation import Advice, SpendingPlan
+from advisor.records.noise_scale import NoiseScale
+from advisor.records.recommendation import Advice, SpendingPlan, Wish
 from advisor.records.requests import RecommendRequest
-from advisor.records.scaling import BatchSizeResult, ScalingFit, SearchUncertainty
-from advisor.records.target import Target
-from advisor.records.trials import Study, StudyKind, Trial, TrialState, study_name
+from advisor.records.trials import Study, StudyKind, Trial, TrialState
+from advisor.workflows.exploration import Exploration, Note, max_examples, most_batch_sizes
 from advisor.workflows.measure import asked_batch_sizes, ensure_measured
-from advisor.workflows.retuning import compass_at, tuned_names
-from advisor.workflows.spending import planned, spending_sentence, spent, trial_s
-from advisor.workflows.steps_to_target import FALLBACKS, BatchSizeSearch
+from advisor.workflows.noise_scale import noise_scale_hint
+from advisor.workflows.retuning import tuned_names
+from advisor.workflows.spending import (
+    Allowance,
+    expected_spending,
+    planned,
+    spending_sentence,
+    spent,
+    spread_evenly,
+    trial_s,
+    with_examples,
+)
+from advisor.workflows.steps_to_target import FALLBACKS
 from advisor.workflows.studies import required_target
 from advisor.workflows.tools import SessionKeeper, Tools, describe
 
-MOST_BATCH_SIZES = 7
-"""Enough to show both regimes and their bend; more narrow the answer little (design of the search)."""
-EPOCHS_PER_TRIAL = 100
-"""How long the first trials may look for the target where the user sets no limit; later ones know better."""
 BEYOND_SATURATION = 4
 """The curve is explored up to this multiple of the saturation batch size, which bounds the advice itself."""
 UNMEASURED = (MeasurementOutcome.OUT_OF_MEMORY, MeasurementOutcome.FAILED, MeasurementOutcome.TIMEOUT)
-HOPELESS_BATCH_SIZES = 2
-"""Where none of so many batch sizes reached the target, no other is tried."""
-BEND_DRAWS = 20
-"""The bend is wanted without its interval while the search goes on."""
 DRAWS = 400
-Note = Callable[[BatchSizeResult, Target], str]
-"""Says in words what the search at one batch size found, for the dashboard."""
 
 
 def plan(tools: Tools, request: RecommendRequest) -> SpendingPlan:
@@ -61,12 +62,10 @@ class _Recommending:
         self._tools, self._keeper, self._request = tools, keeper, request
         self._description = describe(tools, keeper)
         _check_target(self._description)
-        self._tuned = tuned_names(self._description, request.tune)
+        tuned_names(self._description, request.tune)  # Refused before anything is measured.
         measure = replace(request.measure, batch_sizes=request.batch_sizes)
         self._throughput = ensure_measured(tools, keeper, self._description, measure)
         self._candidates = _candidates(self._throughput, request, self._description)
-        self._results: dict[int, BatchSizeResult] = {}
-        self._broken: dict[int, SessionError] = {}
 
     @property
     def spending(self) -> SpendingPlan:
@@ -75,82 +74,57 @@ class _Recommending:
         def cost_s(batch_size: int) -> float:
             return trial_s(batch_size, self._max_examples, self._throughput)
 
-        dearest = sorted(self._candidates, key=cost_s)[-self._most_batch_sizes :]
+        dearest = sorted(self._candidates, key=cost_s)[-most_batch_sizes(self._request, self._candidates) :]
         trainings = self._request.trials_per_batch_size + (1 + FALLBACKS) * self._request.seeds
-        recorded = sum(len(self._tools.store.trials(study.name)) for study in self._studies())
+        recorded, prices = self._recorded(), self._request.prices
+        expected = expected_spending(
+            spread_evenly(self._candidates, most_batch_sizes(self._request, self._candidates)),
+            self._request.seeds,
+            self._max_examples,
+            self._throughput,
+            prices,
+            recorded,
+        )
         return planned(
             sorted(dearest),
             trainings,
             self._max_examples,
             self._throughput,
-            self._request.prices,
-            recorded,
+            prices,
+            sum(len(trials) for _, trials in recorded),
+            expected,
         )
 
     def run(self, note: Note) -> Advice:
-        """Look at batch sizes from the middle outwards, then narrow the critical one down."""
+        """Search, and answer from what was found."""
         self._tools.progress.say(spending_sentence(self.spending))
-        while (batch_size := self._next()) is not None:
-            try:
-                result = self._look_at(batch_size)
-            except SessionError as error:
-                self._leave_out(batch_size, error)
-                continue
-            self._results[batch_size] = result
-            self._say_found(result, note)
-        return self._advice()
-
-    def _leave_out(self, batch_size: int, error: SessionError) -> None:
-        """Go on without a batch size that cannot be trained, unless there is no other."""
-        self._broken[batch_size] = error
-        self._candidates = [other for other in self._candidates if other != batch_size]
-        self._tools.progress.say(f"{error} Going on without batch size {batch_size:,}.")
-        if len(self._broken) > len(self._results) + 1 or not self._candidates:
-            raise error
-
-    def _look_at(self, batch_size: int) -> BatchSizeResult:
-        limit = step_limit(self._steps, batch_size, self._max_examples)
-        search = BatchSizeSearch(
-            self._tools, self._keeper, self._description, self._request, batch_size, limit
+        noise_scale = self._noise_scale()
+        used = with_examples(spent(self._recorded()), noise_scale)
+        allowance = Allowance(self._request.spend_examples, self._request.spend_time_s, used)
+        search = Exploration(
+            self._tools, self._keeper, self._description, self._request, self._candidates, allowance
         )
-        return search.run(compass_at(batch_size, self._tuned, self._description, self._results))
+        middle = self._candidates[len(self._candidates) // 2]
+        start = starting_batch_size(self._candidates, noise_scale) if noise_scale else middle
+        search.run(start, note)
+        return self._advice(search, noise_scale)
 
-    def _next(self) -> int | None:
-        steps = self._steps
-        if len(steps) >= HOPELESS_BATCH_SIZES and not any(steps.values()):
-            return None
+    def _noise_scale(self) -> NoiseScale | None:
+        """Return the hint where to start, as an earlier run found it; none where all sizes are listed."""
         if self._request.batch_sizes.listed:
-            return from_the_middle(self._candidates, steps)
-        return next_batch_size(steps, self._candidates, self._bend, MOST_BATCH_SIZES)
-
-    def _bend(self) -> float | None:
-        fit = self._fit(BEND_DRAWS)
-        return fit.half_efficiency_batch_size.estimate if fit.half_efficiency_batch_size else None
-
-    def _fit(self, draws: int) -> ScalingFit:
-        results = self._results.values()
-        return fit_scaling(
-            observations=[observation for result in results for observation in result.observations],
-            uncertainty=[SearchUncertainty(result.batch_size, result.log_slack) for result in results],
-            tried=sorted(self._results),
-            overhead=self._request.overhead,
-            seed=self._request.seed,
-            draws=draws,
-        )
-
-    @property
-    def _most_batch_sizes(self) -> int:
-        listed = self._request.batch_sizes.listed
-        return len(self._candidates) if listed else min(MOST_BATCH_SIZES, len(self._candidates))
-
-    @property
-    def _steps(self) -> Mapping[int, float | None]:
-        return {result.batch_size: result.steps for result in self._results.values()}
+            return None
+        earlier = self._tools.store.latest_advice(self._description.name)
+        training = self._description.fingerprint.training
+        if earlier and earlier.noise_scale and earlier.description.fingerprint.training == training:
+            return earlier.noise_scale
+        middle = self._candidates[len(self._candidates) // 2]
+        found = noise_scale_hint(self._keeper, self._description, middle, {}, self._request.seed)
+        self._tools.progress.say(found.sentence)
+        return found
 
     @property
     def _max_examples(self) -> int:
-        asked = self._request.max_examples_per_trial
-        return asked or EPOCHS_PER_TRIAL * self._description.training_examples
+        return max_examples(self._request, self._description)
 
     def _studies(self) -> Sequence[Study]:
         return [
@@ -160,24 +134,13 @@ class _Recommending:
             and study.fingerprint == self._description.fingerprint.training
         ]
 
-    def _say_found(self, result: BatchSizeResult, note: Note) -> None:
-        found = f"{result.steps:,.1f} steps to target" if result.steps else "the target was not reached"
-        self._tools.progress.say(f"Batch size {result.batch_size:,}: {found}.")
-        self._tools.progress.advance("batch sizes", len(self._results), self._most_batch_sizes)
-        name = study_name(
-            self._description.name,
-            self._description.fingerprint.training,
-            StudyKind.STEPS_TO_TARGET,
-            result.batch_size,
-        )
-        text = note(result, required_target(self._description))
-        self._tools.store.set_note(name, text)
-        self._tools.board.set_note(name, text)
+    def _recorded(self) -> Sequence[tuple[int, Sequence[Trial]]]:
+        return [(study.batch_size, self._tools.store.trials(study.name)) for study in self._studies()]
 
-    def _left_out(self) -> Iterator[str]:
+    def _left_out(self, broken: Collection[int]) -> Iterator[str]:
         """Say which batch sizes that were asked for are missing from the evidence, and why."""
-        if self._broken:
-            sizes = ", ".join(f"{batch_size:,}" for batch_size in self._broken)
+        if broken:
+            sizes = ", ".join(f"{batch_size:,}" for batch_size in broken)
             yield f"Batch size {sizes} could not be trained and was left out."
         asked = asked_batch_sizes(self._request.batch_sizes, self._description.training_examples)
         rows = {row.batch_size: row for row in self._throughput.table if row.batch_size in asked}
@@ -190,24 +153,26 @@ class _Recommending:
         if untried:
             yield f"Batch size {', '.join(untried)} was not tried, since a smaller one ran out of memory."
 
-    def _advice(self) -> Advice:
-        results = tuple(self._results[batch_size] for batch_size in sorted(self._results))
-        studies = [(study.batch_size, self._tools.store.trials(study.name)) for study in self._studies()]
+    def _advice(self, search: Exploration, noise_scale: NoiseScale | None) -> Advice:
+        results = tuple(search.results[batch_size] for batch_size in sorted(search.results))
+        studies = self._recorded()
         if not any(result.steps for result in results):
-            raise InconclusiveError(_nothing_reached(self._description, studies))
-        fit = self._fit(DRAWS)
+            raise InconclusiveError(search.cut or _nothing_reached(self._description, studies))
+        fit = search.fit(DRAWS)
         answers, recommendation, costs = recommend_batch_size(
             self._description,
             self._throughput,
             results,
             fit,
             self._request.prices,
-            self._request.objective,
+            Wish(self._request.deadline_s, self._request.max_cost, self._request.objective),
             self._request.seed,
             self._request.workload_argument,
         )
         if recommendation:
-            caveats = (*recommendation.caveats, *self._left_out())
+            diverged = divergence_caveats(study for study in studies if study[0] in search.results)
+            cut = [search.cut] if search.cut else []
+            caveats = (*recommendation.caveats, *diverged, *self._left_out(search.broken), *cut)
             recommendation = replace(recommendation, caveats=caveats)
         advice = Advice(
             self._description,
@@ -218,9 +183,13 @@ class _Recommending:
             costs,
             answers,
             recommendation,
-            spent(studies),
+            with_examples(spent(studies), noise_scale),
+            noise_scale,
+            further_sentence(search.further(fit), fit),
         )
         self._tools.store.save_advice(advice)
+        if recommendation and recommendation.unmet:
+            raise InconclusiveError(recommendation.unmet)
         return advice
 
 

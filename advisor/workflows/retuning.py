@@ -11,9 +11,11 @@ from advisor.records.description import WorkloadDescription
 from advisor.records.scaling import BatchSizeResult
 from advisor.records.search_space import Distribution, Float, Scale
 
-WIDE_STRIDES = (2.0, 1.0, 0.5)
-NEAR_STRIDES = (1.0, 0.5)
-"""In doublings: a factor of 4, then 2, then the square root of 2, within which the optimum is bracketed."""
+STRIDES = ((2.0, 1.0, 0.5), (1.0, 0.5), (0.5,))
+"""In doublings, with no, one, or more other batch sizes known.
+
+Factors of 4 and 2 find the optimum, the square root of 2 brackets it.
+"""
 
 
 def compass_at(
@@ -25,8 +27,8 @@ def compass_at(
     """Return the search over ``names`` at ``batch_size``, begun from what other batch sizes gave."""
     ranges = search_ranges(description)
     axes = (_axis(name, ranges[name], _start(name, batch_size, description, results)) for name in names)
-    known = any(result.steps for result in results.values())
-    return Compass(tuple(axes), NEAR_STRIDES if known else WIDE_STRIDES)
+    known = sum(result.steps is not None for result in results.values())
+    return Compass(tuple(axes), STRIDES[min(known, len(STRIDES) - 1)])
 
 
 def _start(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from advisor.analysis.compass import Compass, Offsets, Rank, Score
 from advisor.analysis.curves import crossing, evaluation_steps
+from advisor.analysis.dominance import is_dominated
 from advisor.analysis.fresh_seeds import steps_interval
 from advisor.analysis.optimizers import prior
 from advisor.errors import SessionError
@@ -21,6 +22,7 @@ from advisor.records.trials import (
     TrialPurpose,
     TrialState,
 )
+from advisor.workflows.spending import Allowance
 from advisor.workflows.studies import open_study, required_target
 from advisor.workflows.tools import SessionKeeper, Tools
 from advisor.workflows.trial import Ending, TrialRunner
@@ -30,7 +32,18 @@ LOOK_RATIO = 1.05
 FALLBACKS = 3
 """How often other hyperparameters are measured where a fresh seed of the selected ones fails."""
 
+LOOKS_THAT_TELL = 4
+"""The last median of three and its two neighbours, and one before: earlier ones were looked at before."""
+CUT = "the allowance is used up"
 Values = Mapping[str, HyperparameterValue]
+
+
+@dataclass(frozen=True)
+class Best:
+    """The trial that reached the target in the fewest steps so far."""
+
+    trial: Trial
+    steps: float
 
 
 @dataclass(frozen=True)
@@ -59,8 +72,10 @@ class BatchSizeSearch:
         request: RecommendRequest,
         batch_size: int,
         step_limit: int,
+        allowance: Allowance,
     ) -> None:
         self._tools, self._request, self._limit = tools, request, step_limit
+        self._allowance = allowance
         self._target = required_target(description)
         self._study = open_study(
             tools,
@@ -73,16 +88,20 @@ class BatchSizeSearch:
         # The usual ranges and not the user's: the search is directed, so those may change between runs.
         tools.board.open(self._study, prior(description.optimizer).space, request.seed)
         self._runner = TrialRunner(tools.store, keeper, self._study)
+        self._recorded = list(tools.store.trials(self._study.name))
         self._used: dict[int, Trial] = {}
 
-    def run(self, compass: Compass) -> BatchSizeResult:
-        """Search with ``compass``, then measure with fresh seeds what it selects."""
+    def run(self, compass: Compass, seeds: int) -> BatchSizeResult:
+        """Search with ``compass``, then measure with ``seeds`` fresh seeds what it selects.
+
+        Raises :class:`~advisor.workflows.spending.AllowanceUsedUpError` where a training had to be cut.
+        """
         scores = self._select(compass)
         measured: list[Measured] = []
         left = _ranked(scores)
         while left and len(measured) <= FALLBACKS:
             point = left[0]
-            measured.append(Measured(point, self._measure(compass.values(point))))
+            measured.append(Measured(point, self._measure(compass.values(point), seeds)))
             if not any(found.censored for found in measured[-1].crossings):
                 break
             left = _gentler_first(left[1:], point)
@@ -90,22 +109,25 @@ class BatchSizeSearch:
 
     def _select(self, compass: Compass) -> Mapping[Offsets, Score]:
         scores: dict[Offsets, Score] = {}
-        limit = self._limit
+        best: Best | None = None
         while len(scores) < self._request.trials_per_batch_size:
             point = compass.propose(scores)
             if point is None:
                 break
+            limit = min(self._limit, best.trial.steps) if best else self._limit
             plan = TrialPlan(compass.values(point), self._request.seed, TrialPurpose.SELECT, limit)
-            trial = self._trial(plan)
+            trial = self._trial(plan, best)
             found = crossing(trial.curve, self._target)
             scores[point] = self._score(trial, found)
-            if found.high is not None:
-                limit = min(limit, int(found.high))
+            if found.steps is not None and (best is None or found.steps < best.steps):
+                best = Best(trial, found.steps)
         return scores
 
-    def _measure(self, values: Values) -> tuple[Crossing, ...]:
-        seeds = range(self._request.seed + 1, self._request.seed + 1 + self._request.seeds)
-        plans = [TrialPlan(values, seed, TrialPurpose.MEASURE, self._limit) for seed in seeds]
+    def _measure(self, values: Values, seeds: int) -> tuple[Crossing, ...]:
+        first = self._request.seed + 1
+        plans = [
+            TrialPlan(values, seed, TrialPurpose.MEASURE, self._limit) for seed in range(first, first + seeds)
+        ]
         return tuple(self._fresh(self._trial(plan)) for plan in plans)
 
     def _fresh(self, trial: Trial) -> Crossing:
@@ -127,18 +149,18 @@ class BatchSizeSearch:
             loss if loss is not None and math.isfinite(loss) else math.inf,
         )
 
-    def _trial(self, plan: TrialPlan) -> Trial:
+    def _trial(self, plan: TrialPlan, best: Best | None = None) -> Trial:
         """Return a recorded trial that answers ``plan``, or run it; a session that failed gets one more try.
 
-        Raises :class:`~advisor.errors.SessionError` where that fails too.
+        It is stopped where it is far behind ``best``. Raises :class:`~advisor.errors.SessionError` where the
+        second try fails too.
         """
-        recorded = self._tools.store.trials(self._study.name)
-        known = next((trial for trial in recorded if self._answers(trial, plan)), None)
+        known = next((trial for trial in self._recorded if self._answers(trial, plan, best)), None)
         if known:
             self._show(known)  # A run that was killed may have recorded it without showing it.
-        trial = known or self._run(plan)
+        trial = known or self._run(plan, best)
         if trial.state is TrialState.FAILED:
-            trial = self._run(plan)
+            trial = self._run(plan, best)
         if trial.state is TrialState.FAILED:
             raise SessionError(
                 f"Training at batch size {self._study.batch_size:,} failed twice. {trial.reason}"
@@ -146,31 +168,45 @@ class BatchSizeSearch:
         self._used[trial.number] = trial
         return trial
 
-    def _answers(self, trial: Trial, plan: TrialPlan) -> bool:
+    def _answers(self, trial: Trial, plan: TrialPlan, best: Best | None) -> bool:
         """Return whether a recorded trial had the same values and seed, and ran far enough."""
         same = (trial.plan.hyperparameters, trial.plan.seed) == (plan.hyperparameters, plan.seed)
-        return same and trial.plan.purpose is plan.purpose and self._far_enough(trial, plan)
+        return same and trial.plan.purpose is plan.purpose and self._far_enough(trial, plan, best)
 
-    def _far_enough(self, trial: Trial, plan: TrialPlan) -> bool:
+    def _far_enough(self, trial: Trial, plan: TrialPlan, best: Best | None) -> bool:
         if trial.state is TrialState.INFEASIBLE:
             return True
+        if trial.state is TrialState.STOPPED:
+            return self._is_far_behind(trial.curve, best)
         reached = crossing(trial.curve, self._target).steps is not None
         return trial.state is TrialState.COMPLETE and (reached or trial.steps >= plan.max_steps)
 
-    def _run(self, plan: TrialPlan) -> Trial:
+    def _run(self, plan: TrialPlan, best: Best | None) -> Trial:
         self._tell(plan)
-        trial = self._runner.run(None, plan, evaluation_steps(plan.max_steps, LOOK_RATIO), self._watch)
+        looks = evaluation_steps(plan.max_steps, LOOK_RATIO)
+        self._allowance.check()
+        trial = self._runner.run(None, plan, looks, lambda curve: self._watch(curve, best))
+        self._recorded.append(trial)
+        self._allowance.add(self._study.batch_size, trial)
         self._show(trial)
+        if trial.reason == CUT:
+            self._allowance.check()
         return trial
 
     def _show(self, trial: Trial) -> None:
         self._tools.board.add(self._study.name, trial, crossing(trial.curve, self._target).steps)
 
-    def _watch(self, curve: Sequence[CurvePoint]) -> Ending | None:
-        found = crossing(curve, self._target)
-        if found.steps is None:
-            return None
-        return Ending(TrialState.COMPLETE, f"reached the target in {found.steps:,.1f} steps")
+    def _watch(self, curve: Sequence[CurvePoint], best: Best | None) -> Ending | None:
+        if crossing(curve[-LOOKS_THAT_TELL:], self._target).steps is not None:
+            found = crossing(curve, self._target)
+            return Ending(TrialState.COMPLETE, f"reached the target in {found.steps:,.1f} steps")
+        if self._is_far_behind(curve, best):
+            return Ending(TrialState.STOPPED, f"far behind the best trial at step {curve[-1].step:,}")
+        is_within = self._allowance.covers(self._study.batch_size, curve)
+        return None if is_within else Ending(TrialState.STOPPED, CUT)
+
+    def _is_far_behind(self, curve: Sequence[CurvePoint], best: Best | None) -> bool:
+        return best is not None and is_dominated(curve, best.trial.curve, best.steps, self._target)
 
     def _tell(self, plan: TrialPlan) -> None:
         values = ", ".join(

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,8 +13,16 @@ from advisor.analysis.choice import evening_factors, least, recommend_batch_size
 from advisor.analysis.throughput import summarize
 from advisor.records.intervals import Interval
 from advisor.records.measurement import BatchMeasurement, MeasurementOutcome, Throughput
-from advisor.records.recommendation import Answers, Objective, Prices, Recommendation, ResourceCost
-from advisor.records.scaling import BatchSizeResult, FitOutcome, ScalingFit
+from advisor.records.recommendation import (
+    Answers,
+    Change,
+    Objective,
+    Prices,
+    Recommendation,
+    ResourceCost,
+    Wish,
+)
+from advisor.records.scaling import BatchSizeResult, Crossing, FitOutcome, Observation, ScalingFit
 from tests.analysis.evidence import description, fit, hyperbola, result, results, run
 
 SIZES = [2**k for k in range(3, 11)]
@@ -31,12 +40,12 @@ def advise(
     found: Sequence[BatchSizeResult],
     fitted: ScalingFit,
     prices: Prices | None = None,
-    objective: Objective = Objective.TIME,
+    objective: Objective | None = Objective.TIME,
     workload: str = "",
+    limits: Wish | None = None,
 ) -> tuple[Answers, Recommendation | None, tuple[ResourceCost, ...]]:
-    return recommend_batch_size(
-        description(), measured, found, fitted, prices or Prices(), objective, 0, workload
-    )
+    wish = replace(limits or Wish(), objective=objective)
+    return recommend_batch_size(description(), measured, found, fitted, prices or Prices(), wish, 0, workload)
 
 
 def recommended(*arguments: object, **named: object) -> Recommendation:
@@ -116,6 +125,89 @@ def test_on_one_device_at_one_price_the_fastest_is_the_cheapest() -> None:
     assert by_cost.batch_size == by_time.batch_size
     assert answers.cheapest_to_target == answers.fastest_to_target == by_time.batch_size
     assert "EUR" in by_cost.why and "the fastest is the cheapest" in by_cost.why
+
+
+def test_on_one_device_all_objectives_have_one_answer_which_is_said() -> None:
+    found = {one: recommended(*known(), prices=Prices(2.5, power_w=300), objective=one) for one in Objective}
+    assert len({one.batch_size for one in found.values()}) == 1
+    assert all(one.pareto == (one.batch_size,) for one in found.values())
+    assert "the fastest is the cheapest" in found[Objective.BALANCED].why
+
+
+@given(st.floats(0.5, 3), st.floats(0.5, 3), st.sampled_from([None, *Objective]))
+@settings(max_examples=20, deadline=None)
+def test_what_is_recommended_keeps_within_the_limits_or_says_that_nothing_does(
+    time_share: float, money_share: float, objective: Objective | None
+) -> None:
+    """Wish are shares of what the best takes, whose interval ends some 16 % above its estimate."""
+    measured, fitted = throughput(), fit(MIN_STEPS, CRITICAL)
+    found, prices = results(SIZES, MIN_STEPS, CRITICAL, 0.15), Prices(2.5)
+    best = recommended(measured, found, fitted, prices)
+    assert best.money is not None
+    limits = Wish(time_share * best.time_to_target_s.estimate, money_share * best.money.estimate)
+    chosen = recommended(measured, found, fitted, prices, objective, limits=limits)
+    ends = chosen.time_to_target_s.high, chosen.money and chosen.money.high
+    within = ends[0] <= limits.deadline_s and ends[1] <= limits.max_cost  # type: ignore[operator]
+    assert within is (chosen.unmet == "")
+    assert within is (min(time_share, money_share) * best.time_to_target_s.estimate >= ends[0])
+    assert chosen.unmet == "" or (chosen.why == chosen.unmet and "the fastest found is" in chosen.unmet)
+
+
+def test_the_end_of_the_interval_decides_about_a_limit() -> None:
+    """Batch size 64 is fastest by its estimate, and a seed of it failed, so that nothing bounds it."""
+    measured, fitted = throughput([64, 256]), ScalingFit(FitOutcome.INSUFFICIENT, 0.2)
+    unsure = result(64, 40.0)
+    unsure = replace(unsure, steps_interval=Interval(40, 30, math.inf))
+    found = recommended(measured, [unsure, result(256, 30.0)], fitted, objective=None, limits=Wish(0.2))
+    assert (found.batch_size, found.objective) == (256, Objective.COST)
+    assert "The upper end of its 95 % interval is within 200 ms (1" in found.why
+    assert "no slower, but not within the limits" in found.why
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        (
+            Wish(1e-6),
+            "within the deadline of 1.00 µs up to the upper end of its 95 % interval: the fastest",
+        ),
+        (
+            Wish(max_cost=0),
+            "within 0 EUR up to the upper end of its 95 % interval: the cheapest found is",
+        ),
+        (Wish(1e-6, 1e-9), "within the deadline of 1.00 µs and 1e-09 EUR up"),
+    ],
+)
+def test_limits_that_nothing_keeps_are_told_with_what_comes_nearest(limits: Wish, words: str) -> None:
+    found = recommended(*known(), prices=Prices(2.5, "EUR"), objective=None, limits=limits)
+    assert words in found.unmet
+    assert f"batch size {found.batch_size}" in found.unmet
+
+
+def test_a_limit_chooses_what_to_be_best_at_unless_it_is_said() -> None:
+    assert recommended(*known(), objective=None).objective is Objective.TIME
+    assert recommended(*known(), objective=None, limits=Wish(9e9)).objective is Objective.COST
+    priced = {"prices": Prices(1), "limits": Wish(9e9, 9e9)}
+    assert recommended(*known(), objective=None, **priced).objective is Objective.TIME
+    assert recommended(*known(), objective=Objective.BALANCED, **priced).objective is Objective.BALANCED
+
+
+def test_consumption_falls_up_to_the_best_and_rises_beyond() -> None:
+    found = recommended(throughput(), results(SIZES, MIN_STEPS, CRITICAL, 0.05), fit(MIN_STEPS, CRITICAL))
+    assert [change.change for change in found.consumption] == list(Change)
+    falls, same, rises = found.consumption
+    assert (falls.smaller, rises.larger) == (8, 1024)
+    assert same.smaller <= found.batch_size <= same.larger
+    assert falls.ratio.high < 1 < rises.ratio.low
+
+
+def test_upfront_costs_are_weighed_against_the_saving() -> None:
+    priced = Prices(3600.0, upfront_costs={64: 5.0, 128: 5.0}, upfront_cost=None)
+    found = recommended(*known(), prices=priced)
+    assert [row.batch_size for row in found.break_even] == [64, 128]
+    for row in found.break_even:
+        assert row.against in (32, 256) and row.saving is not None and row.trainings is not None
+        assert row.trainings.estimate * row.saving == pytest.approx(5)
 
 
 def test_the_four_answers_are_kept_apart() -> None:
@@ -256,7 +348,7 @@ def test_why_is_two_sentences_with_the_numbers() -> None:
         f"Batch size {found.batch_size} reaches validation loss at most 0.15 in about "
     )
     assert "steps × " in found.why and " ms" in found.why
-    assert "fewer steps, but each takes longer" in found.why
+    assert "fewer steps, but each takes longer, so there is no reason to use it" in found.why
     assert "shorter steps, but more of them" in found.why
 
 
@@ -301,6 +393,29 @@ def changed(batch_size: int, **changes: object) -> list[BatchSizeResult]:
 )
 def test_weak_evidence_at_the_chosen_size_is_said(changes: Mapping[str, object], expected: str) -> None:
     assert expected in caveats(throughput([8, 64, 1024]), changed(64, **changes), fit(MIN_STEPS, CRITICAL))
+
+
+def test_a_budget_of_examples_and_divergence_are_told_apart() -> None:
+    given_up = replace(
+        result(1024, None), observations=(Observation(1024, Crossing(None, 500.0, None)),), infeasible=3
+    )
+    diverged = replace(result(512, None), infeasible=8)
+    said = caveats(
+        throughput(), [*results([8, 64], MIN_STEPS, CRITICAL), given_up, diverged], fit(MIN_STEPS, CRITICAL)
+    )
+    assert "Every training diverged at batch size 512." in said
+    assert "not reached at batch size 1,024 within 512,000 examples" in said
+    assert "the regime of perfect scaling alone" in said
+
+
+def test_every_edge_is_named() -> None:
+    found = [
+        result(8, 300.0, at_edge=True),
+        *results([64], MIN_STEPS, CRITICAL),
+        result(1024, 22.0, at_edge=True),
+    ]
+    said = caveats(throughput(), found, fit(MIN_STEPS, CRITICAL))
+    assert "at batch size 8 and 1,024 lie at the edge" in said
 
 
 def test_open_ends_are_said() -> None:

@@ -3,6 +3,7 @@
 import itertools
 import math
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,14 +22,48 @@ def curve(values: dict[int, float], metric: str = "loss") -> list[CurvePoint]:
 
 
 def test_interpolates_between_the_last_that_failed_and_the_first_that_passed() -> None:
-    assert crossing(curve({10: 1.0, 20: 0.6, 30: 0.4}), LOSS) == Crossing(25, 20, 30)
-    assert crossing(curve({10: 0.5, 30: 0.95}, "accuracy"), ACCURACY) == Crossing(
+    assert crossing(curve({10: 1.0, 20: 0.6, 30: 0.4, 40: 0.3}), LOSS) == Crossing(25, 20, 30)
+    assert crossing(curve({10: 0.5, 30: 0.95, 40: 0.97}, "accuracy"), ACCURACY) == Crossing(
         pytest.approx(10 + 20 * 0.4 / 0.45), 10, 30
     )
 
 
-def test_the_first_crossing_counts() -> None:
-    assert crossing(curve({1: 1.0, 2: 0.4, 3: 0.9, 4: 0.2}), LOSS).high == 2
+def test_one_lucky_evaluation_does_not_count() -> None:
+    assert crossing(curve({1: 1.0, 2: 0.4, 3: 0.9, 4: 0.8}), LOSS).censored
+    assert crossing(curve({1: 0.4, 2: 0.9}), LOSS).censored
+    assert crossing(curve({1: 1.0, 2: 0.9, 3: 0.4}), LOSS).censored
+    assert crossing(curve({1: 0.3, 2: 0.95, 3: 0.5}, "accuracy"), ACCURACY).censored
+
+
+def test_two_of_three_evaluations_count_at_the_middle_one() -> None:
+    assert crossing(curve({1: 1.0, 2: 0.4, 3: 0.9, 4: 0.2}), LOSS).high == 3
+    assert crossing(curve({1: 1.0, 2: 0.4, 3: 0.3, 4: 0.9}), LOSS).high == 2
+
+
+def test_an_evaluation_more_never_takes_a_crossing_back() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(200):
+        points = curve(dict(enumerate(random.uniform(0.3, 0.9, 12))))
+        found = [crossing(points[:count], LOSS) for count in range(1, 13)]
+        highs = [one.high for one in found if one.high is not None]
+        assert len(set(highs)) <= 1
+        assert all(one.high is not None for one in found[len(found) - len(highs) :])
+
+
+@pytest.mark.parametrize("noise", [0.02, 0.05, 0.1])
+def test_the_rule_is_less_biased_by_noise_than_the_first_evaluation_that_passes(noise: float) -> None:
+    """Loss = 0.5 (1000 / step) passes 0.5 at 1000 steps; each evaluation strays by ``noise``."""
+    random = np.random.default_rng(1)
+    steps = list(evaluation_steps(3000, 1.05))
+    told, first = [], []
+    for _ in range(400):
+        stray = np.exp(noise * random.standard_normal(len(steps)))
+        points = curve({step: 500 / step * factor for step, factor in zip(steps, stray, strict=True)})
+        told.append(crossing(points, LOSS).steps or math.nan)
+        first.append(next(point.step for point in points if LOSS.reached(point.metrics["loss"])))
+    bias = np.mean(np.log(told)) - math.log(1000)
+    assert abs(bias) <= 0.6 * noise
+    assert abs(bias) < abs(np.mean(np.log(first)) - math.log(1000)) or noise < 0.03
 
 
 def test_a_curve_that_never_passes_is_censored_at_its_last_step() -> None:
@@ -39,21 +74,24 @@ def test_a_curve_that_never_passes_is_censored_at_its_last_step() -> None:
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_a_value_that_is_not_finite_never_passes(value: float) -> None:
-    assert crossing(curve({1: value}), LOSS).censored
-    assert crossing(curve({1: value}, "accuracy"), ACCURACY).censored
+    assert crossing(curve({1: value, 2: value}), LOSS).censored
+    assert crossing(curve({1: value, 2: value}, "accuracy"), ACCURACY).censored
 
 
 def test_without_a_finite_value_before_the_middle_of_the_bracket_stands_in() -> None:
-    assert crossing(curve({16: 1.0, 24: math.nan, 36: 0.4}), LOSS) == Crossing(
-        30.0 + math.sqrt(25 * 36) - 30, 24, 36
-    )
-    assert crossing(curve({16: 0.4}), LOSS) == Crossing(4.0, 0, 16)
-    assert crossing(curve({1: 0.4}), LOSS) == Crossing(1.0, 0, 1)
+    late = curve({16: 1.0, 20: math.nan, 24: math.nan, 36: 0.4, 40: 0.4})
+    assert crossing(late, LOSS) == Crossing(math.sqrt(25 * 36), 24, 36)
+    assert crossing(curve({16: 0.4, 17: 0.4}), LOSS) == Crossing(4.0, 0, 16)
+    assert crossing(curve({1: 0.4, 2: 0.3}), LOSS) == Crossing(1.0, 0, 1)
+
+
+def test_a_metric_that_is_not_a_number_for_a_while_does_not_hide_the_crossing() -> None:
+    assert crossing(curve({1: math.nan, 2: 0.9, 3: 0.6, 4: 0.4, 5: 0.3}), LOSS).high == 4
 
 
 def test_a_target_met_before_training_takes_no_steps() -> None:
     assert crossing(curve({0: 0.4, 10: 0.3}), LOSS) == Crossing(0.0, 0, 0)
-    assert crossing(curve({0: 1.0, 1: 0.0}), LOSS) == Crossing(0.5, 0, 1)
+    assert crossing(curve({0: 1.0, 1: 0.0, 2: 0.0}), LOSS) == Crossing(0.5, 0, 1)
 
 
 @given(st.floats(5, 5000), st.floats(1.01, 1.3), st.floats(0.2, 3))

@@ -9,7 +9,7 @@ POWERS = [2**power for power in range(11)]
 
 def explore(candidates: list[int], steps_at, most: int = 7) -> dict[int, float | None]:
     steps: dict[int, float | None] = {}
-    while (batch_size := next_batch_size(steps, candidates, lambda: 64.0, most)) is not None:
+    while (batch_size := next_batch_size(steps, candidates, candidates[len(candidates) // 2], most)) is not None:
         assert batch_size in candidates and batch_size not in steps
         steps[batch_size] = steps_at(batch_size)
     return steps
@@ -41,7 +41,7 @@ def test_it_does_not_go_down_where_examples_no_longer_fall() -> None:
 
 
 def test_it_goes_down_first_where_nothing_was_reached() -> None:
-    assert next_batch_size({32: None}, POWERS, lambda: None, 7) == 8
+    assert next_batch_size({32: None}, POWERS, 32, 7) == 8
 
 
 def test_a_single_candidate_is_looked_at_once() -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from advisor.analysis.quadratic import QuadraticModel, Trajectory, best_learning_rate
 
-MODEL = QuadraticModel.harmonic()
-SMALL = QuadraticModel.harmonic(dimension=200, bins=12)
+MODEL = QuadraticModel.power_law()
+SMALL = QuadraticModel.power_law(dimension=200, bins=12)
 TRUTH = Path(__file__).parents[1] / "assets" / "nqm_ground_truth.csv"
 
 

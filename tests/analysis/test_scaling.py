@@ -58,14 +58,24 @@ def as_numbers(value: Interval) -> tuple[float, float, float]:
 
 @st.composite
 def searches(draw: st.DrawFn) -> list[Observation]:
-    """What searches with noise of all sizes find on curves that turn within the tried range."""
+    """What searches with noise of all sizes find on curves that turn within the tried range.
+
+    The smallest batch size may have run out of its budget in one or all of its runs.
+    """
     setting = Setting(
         batch_sizes=draw(st.integers(4, 7)),
         sharpness=draw(st.floats(1.0, 1.6)),
         noise=draw(st.floats(0.02, 0.15)),
         turn=draw(st.floats(0.35, 0.65)),
     )
-    return simulate(setting, np.random.default_rng(draw(st.integers(0, 2**32)))).observations
+    found = simulate(setting, np.random.default_rng(draw(st.integers(0, 2**32)))).observations
+    stopped = draw(st.integers(0, setting.seeds))
+    return [never(seen.batch_size, 0.8 * steps_of(seen)) for seen in found[:stopped]] + found[stopped:]
+
+
+def steps_of(seen: Observation) -> float:
+    assert seen.crossing.steps is not None
+    return seen.crossing.steps
 
 
 # Laws
@@ -78,8 +88,8 @@ def test_more_steps_throughout_scale_the_minimum_of_steps_alone(
 ) -> None:
     def stretched(seen: Observation) -> Observation:
         steps, low, high = seen.crossing.steps, seen.crossing.low, seen.crossing.high
-        assert steps is not None
-        assert high is not None
+        if steps is None or high is None:
+            return never(seen.batch_size, factor * low)
         return Observation(seen.batch_size, Crossing(factor * steps, factor * low, factor * high))
 
     before, after = fit(observations), fit([stretched(seen) for seen in observations])
@@ -213,6 +223,31 @@ def test_predicted_steps_cover_batch_sizes_between_those_tried() -> None:
 # Runs that never reached the target
 
 
+@settings(max_examples=15, deadline=None)
+@given(searches(), st.integers(0, 3), st.floats(0.0, 0.05))
+def test_a_run_that_stopped_far_below_the_curve_changes_nothing(
+    observations: list[Observation], position: int, share: float
+) -> None:
+    before = fit(observations, draws=20)
+    size = sorted({seen.batch_size for seen in observations})[position]
+    stopped = never(size, share * predict_steps(before, size).estimate)
+    assert fit([*observations, stopped], draws=20).estimate == pytest.approx(before.estimate, rel=1e-3)
+
+
+@settings(max_examples=15, deadline=None)
+@given(searches(), st.integers(0, 3), st.floats(1.2, 100.0))
+def test_a_run_that_stopped_above_the_curve_lifts_it_there_and_two_lift_it_more(
+    observations: list[Observation], position: int, factor: float
+) -> None:
+    size = sorted({seen.batch_size for seen in observations})[position]
+    before = predict_steps(fit(observations, draws=20), size).estimate
+    stopped = never(size, factor * before)
+    once, twice = (
+        predict_steps(fit([*observations, *[stopped] * runs], draws=20), size).estimate for runs in (1, 2)
+    )
+    assert before < once < twice
+
+
 def test_a_run_that_stopped_long_before_the_curve_says_nothing() -> None:
     observations = on_curve((100, 300, 1.2), noise=0.05)
     added = [never(8, 10), never(2048, 3), never(512, 0)]
@@ -327,6 +362,22 @@ def test_noise_alone_is_seldom_called_a_lack_of_fit() -> None:
 
 
 # Observations
+
+
+@settings(max_examples=15, deadline=None)
+@given(searches(), st.integers(1, 3))
+def test_more_runs_of_one_batch_size_draw_the_curve_to_their_middle(
+    observations: list[Observation], position: int
+) -> None:
+    size = sorted({seen.batch_size for seen in observations})[position]
+    runs = [seen for seen in observations if seen.batch_size == size]
+    middle = float(np.mean([np.log(steps_of(seen)) for seen in runs]))
+    few, many = (
+        abs(np.log(predict_steps(fit(observations + runs * copies, draws=20), size).estimate) - middle)
+        for copies in (0, 50)
+    )
+    assert many < few + 1e-3
+    assert many < 0.05
 
 
 def test_one_wild_run_hardly_moves_the_fit() -> None:

@@ -5,9 +5,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from advisor.analysis.scaling import fit_scaling
+from advisor.analysis.scaling import fit_scaling, predict_steps
 from advisor.records.scaling import Crossing, FitOutcome, Observation, ScalingFit
 
 ASSETS = Path(__file__).parents[1] / "assets"
@@ -18,10 +19,10 @@ def rows(name: str) -> Iterable[Mapping[str, str]]:
     return csv.DictReader(line for line in lines if not line.startswith("#"))
 
 
-def fit(runs: Iterable[tuple[int, float]]) -> ScalingFit:
+def fit(runs: Iterable[tuple[int, float]], draws: int = 1000) -> ScalingFit:
     """Fit (batch size, steps) of runs that were looked at every 2 %."""
     observations = [Observation(b, Crossing(steps, steps * 0.98, steps)) for b, steps in runs]
-    return fit_scaling(observations, [], sorted({b for b, _ in runs}), 0.2, seed=0)
+    return fit_scaling(observations, [], sorted({b for b, _ in runs}), 0.2, seed=0, draws=draws)
 
 
 def language_models(size: str) -> list[tuple[int, float]]:
@@ -34,6 +35,26 @@ def mlperf(benchmark: str, keep: Callable[[float], bool] = lambda _: True) -> li
     found = [row for row in rows("mlperf_examples_to_target.csv") if row["benchmark"] == benchmark]
     runs = [(int(row["batch_size"]), float(row["examples"])) for row in found]
     return [(b, examples / b) for b, examples in runs if keep(examples)]
+
+
+def quadratic(target: str) -> list[tuple[int, float]]:
+    table = [row for row in rows("nqm_ground_truth.csv") if row["target_loss"] == target]
+    return [(int(row["batch_size"]), float(row["steps"])) for row in table]
+
+
+def digits(optimizer: str) -> list[tuple[int, float]]:
+    found = [row for row in rows("digits_steps_to_target.csv") if row["optimizer"] == optimizer]
+    return [(int(row["batch_size"]), float(row["steps"])) for row in found]
+
+
+def median_error_left_out(runs: list[tuple[int, float]]) -> float:
+    """Return the median over batch sizes of the relative error of steps predicted from the others."""
+    errors = []
+    for size in {b for b, _ in runs}:
+        rest = fit([run for run in runs if run[0] != size], draws=2)
+        log_steps = np.mean([np.log(steps) for b, steps in runs if b == size])
+        errors.append(abs(predict_steps(rest, size).estimate / np.exp(log_steps) - 1))
+    return float(np.median(errors))
 
 
 def test_the_critical_batch_size_grows_with_the_size_of_the_model() -> None:
@@ -77,8 +98,7 @@ def test_batch_sizes_of_different_schedules_do_not_make_a_curve() -> None:
 
 @pytest.mark.parametrize(("target", "half"), [("0.1", 145), ("0.01", 1200)])
 def test_the_noisy_quadratic_model_is_fitted_closely(target: str, half: float) -> None:
-    table = [row for row in rows("nqm_ground_truth.csv") if row["target_loss"] == target]
-    curve = {int(row["batch_size"]): float(row["steps"]) for row in table}
+    curve = dict(quadratic(target))
     fitted = fit(list(curve.items())[:17])
     assert fitted.outcome is FitOutcome.OK
     assert fitted.half_efficiency_batch_size is not None
@@ -88,3 +108,27 @@ def test_the_noisy_quadratic_model_is_fitted_closely(target: str, half: float) -
     assert max(between) <= fitted.half_efficiency_batch_size.high
     assert fitted.residual_log_rms is not None
     assert fitted.residual_log_rms < 0.04
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        language_models("85M"),
+        language_models("302M"),
+        quadratic("0.1"),
+        quadratic("0.01"),
+        digits("nesterov_0.9"),
+    ],
+    ids=["85M", "302M", "quadratic 0.1", "quadratic 0.01", "digits"],
+)
+def test_steps_at_a_batch_size_left_out_are_predicted(runs: list[tuple[int, float]]) -> None:
+    assert median_error_left_out(runs) < 0.1
+
+
+@pytest.mark.parametrize("optimizer", ["nesterov_0.9", "adam"])
+def test_five_batch_sizes_of_digits_show_both_ends(optimizer: str) -> None:
+    fitted = fit(digits(optimizer))
+    assert fitted.outcome is FitOutcome.OK
+    half = fitted.half_efficiency_batch_size
+    assert half is not None
+    assert 50 < half.low < half.high < 200

@@ -45,7 +45,12 @@ def test_no_option_takes_a_number_that_is_not_finite(name: str) -> None:
     [
         (["tune"], "Missing option '--batch'"),
         (["tune", "--batch", "many"], "'many' is not a valid integer"),
-        (["recommend", "--objective", "fame"], "'fame' is not one of 'time', 'cost'"),
+        (["recommend", "--objective", "fame"], "'fame' is not one of 'time', 'cost', 'balanced'"),
+        (["recommend", "--deadline", "soon"], 'Got "soon" as a duration; valid is'),
+        (["recommend", "--upfront-cost", "512"], "'' is not a valid float"),
+        (["recommend", "--upfront-cost", "8=1", "--upfront-cost", "8=2"], "has one upfront cost"),
+        (["recommend", "--upfront-cost", "0=5"], "0 is not in the range"),
+        (["recommend", "--no-training", "--deadline", "2h", "--dry-run"], "leave out --deadline, --dry-run"),
         (["measure", "--batch-sizes", "64,x"], "is not a list of whole numbers such as 64,256"),
         (["measure", "--batch-sizes", "64,0"], "0 is not a batch size"),
         (["measure", "--min", "8", "--max", "4"], "--min 8 is above --max 4"),

@@ -17,6 +17,7 @@ SHORTENED = {
     "recommend": ["--batch-sizes", "32,128", "--trials", "3", "--seeds", "1"],
     "tune": ["--trials", "2", "--max-train-steps", "50"],
     "report": [],
+    "import": [],
 }
 
 
@@ -35,6 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Shell:
     shell = Shell(tmp_path_factory.mktemp("readme"))
     workload = next(block for block in blocks("python") if block.startswith("# my_workload.py"))
     (shell.folder / "my_workload.py").write_text(workload, encoding="utf-8")
+    (curve,) = blocks("csv")
+    (shell.folder / "curve.csv").write_text(curve, encoding="utf-8")
     for line in commands():
         program, *arguments = line.split()
         if program == "advisor" and arguments[0] in SHORTENED:
@@ -60,6 +63,12 @@ def test_the_commands_find_what_the_readme_says(folder: Shell) -> None:
     assert "dropout" in known["studies"][0]["best"]["hyperparameters"]
     with dashboard(folder.folder) as fetch:
         assert "my-workload" in fetch("/api/studies")
+
+
+def test_the_curve_gives_a_recommendation(folder: Shell) -> None:
+    (curve,) = folder.json("import", "curve.csv")["curves"]
+    assert curve["recommendation"]["batch_size"] in (64, 256)
+    assert len(curve["steps_to_target"]) == 3
 
 
 def test_the_python_example_answers_from_an_unguarded_script(folder: Shell) -> None:

@@ -96,6 +96,48 @@ class SessionContract:
         assert session.diagnose(0.0, 0).batch_size == case.batch_size
         assert curve() == before
 
+    # Gradients
+
+    def test_gradients_of_halves_and_of_the_whole_are_told_apart(
+        self, session: TrainingSession, case: SessionCase
+    ) -> None:
+        """The whole is the mean of the halves: shorter than they are on average, by at most a half."""
+        session.reset(case.batch_size + 1, case.good, seed=0)
+        norms = session.gradient_norms(5)
+        assert pickle.loads(pickle.dumps(norms)) == norms
+        assert len(norms) == 5
+        for one in norms:
+            assert one.batch_size == case.batch_size
+            halves = sum(one.halves) / 2
+            assert 0 < halves < math.inf
+            assert 0 <= one.whole <= halves * (1 + 1e-6)
+
+    def test_looking_at_gradients_changes_nothing_of_the_training(
+        self, session: TrainingSession, case: SessionCase
+    ) -> None:
+        def curve(batches: int) -> list[float]:
+            session.reset(case.batch_size, case.good, seed=4)
+            losses = []
+            for steps in (2, 3, 4):
+                losses += [session.train(steps).training_loss, _metric(session, case)]
+                if batches:
+                    assert session.gradient_norms(batches) == session.gradient_norms(batches)
+                    losses.append(_metric(session, case))
+                    assert losses[-1] == losses.pop(-2)
+            return losses
+
+        assert curve(3) == curve(0)
+
+    def test_gradients_that_cannot_be_had_are_refused(
+        self, session: TrainingSession, case: SessionCase
+    ) -> None:
+        session.reset(1, case.good, seed=0)
+        with pytest.raises(AdvisorError, match="1 example has no halves"):
+            session.gradient_norms(2)
+        session.reset(case.batch_size, case.good, seed=0)
+        with pytest.raises(AdvisorError, match="0 batches"):
+            session.gradient_norms(0)
+
     # Training
 
     def test_training_moves_the_metric(self, session: TrainingSession, case: SessionCase) -> None:

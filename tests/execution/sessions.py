@@ -25,7 +25,7 @@ from advisor.records.bottleneck import InputDiagnosis
 from advisor.records.description import Configuration, Fingerprint, WorkloadDescription
 from advisor.records.requests import WorkloadReference
 from advisor.records.search_space import HyperparameterValue
-from advisor.records.session import BlockTiming, Evaluation, MemoryUse, Preparation, StepPart
+from advisor.records.session import BlockTiming, Evaluation, GradientNorms, MemoryUse, Preparation, StepPart
 from advisor.records.target import Target
 
 _TRUE_SLOPE = 3.0
@@ -84,8 +84,7 @@ class SlopeSession:
             batch = self._batch()
             errors = [self._slope * x - y for x, y in batch]
             losses.append(sum(error * error for error in errors) / len(batch))
-            gradient = 2 * sum(e * x for e, (x, _) in zip(errors, batch, strict=True)) / len(batch)
-            self._slope -= self._rate * gradient
+            self._slope -= self._rate * self._gradient(batch)
         self._step += steps
         return BlockTiming(steps, time.perf_counter() - started, sum(losses) / steps)
 
@@ -113,6 +112,19 @@ class SlopeSession:
         path.write_text(json.dumps(self.train(steps).seconds))
         return [path]
 
+    def gradient_norms(self, batches: int) -> list[GradientNorms]:
+        if batches < 1:
+            raise SessionError(f"{batches} batches were asked for; ask for at least 1.")
+        if self._batch_size == 1:
+            raise SessionError("a batch of 1 example has no halves.")
+        random, half = Random(0), self._batch_size // 2
+        found = []
+        for _ in range(batches):
+            batch = random.sample(self._splits["train"], 2 * half)
+            first, second = self._gradient(batch[:half]), self._gradient(batch[half:])
+            found.append(GradientNorms(2 * half, ((first + second) / 2) ** 2, (first**2, second**2)))
+        return found
+
     def memory(self) -> MemoryUse:
         return MemoryUse(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
 
@@ -133,6 +145,9 @@ class SlopeSession:
 
     def _batch(self) -> list[tuple[float, float]]:
         return self._random.sample(self._splits["train"], self._batch_size)
+
+    def _gradient(self, batch: list[tuple[float, float]]) -> float:
+        return 2 * sum((self._slope * x - y) * x for x, y in batch) / len(batch)
 
     def _environment(self) -> dict[str, str]:
         return {}

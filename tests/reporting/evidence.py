@@ -4,12 +4,22 @@ from dataclasses import replace
 
 from advisor.analysis.choice import recommend_batch_size
 from advisor.analysis.comparison import compare
+from advisor.analysis.rule_of_thumb import rule_of_thumb
 from advisor.analysis.throughput import summarize
 from advisor.records.bottleneck import InputDiagnosis, PipelineStage, Remedy
 from advisor.records.description import Configuration
 from advisor.records.measurement import BatchMeasurement, Comparison, MeasurementOutcome, Throughput
-from advisor.records.recommendation import Advice, Objective, Prices, SpendingPlan, Spent
+from advisor.records.recommendation import (
+    Advice,
+    ExpectedSpending,
+    Prices,
+    RuleOfThumb,
+    SpendingPlan,
+    Spent,
+    Wish,
+)
 from advisor.records.report import Report
+from advisor.records.requests import BatchSizes
 from advisor.records.scaling import BatchSizeResult, FitOutcome, ScalingFit
 from advisor.records.session import MemoryUse
 from advisor.records.target import Target
@@ -59,21 +69,29 @@ def hungry_throughput() -> Throughput:
     return replace(measured, comparisons=(compare("xla", measured, faster), broken))
 
 
-def advice(prices: Prices | None = None) -> Advice:
+def advice(prices: Prices | None = None, limits: Wish | None = None) -> Advice:
     """The digits, with one batch size that was not tried and one that did not reach the target."""
     prices = prices or Prices(2.5, "EUR", 350)
     found = [*results([8, 16, 64, 128, 256], 18, 90, 0.15), result(512, None)]
-    return _advice(found, fit(18, 90), prices)
+    return _advice(found, fit(18, 90), prices, limits)
+
+
+def thumb() -> RuleOfThumb:
+    found = rule_of_thumb(throughput(), BatchSizes(), "advisor recommend digits.py")
+    assert found is not None
+    return found
 
 
 def hopeless_advice() -> Advice:
     return _advice([result(64, None)], ScalingFit(FitOutcome.INSUFFICIENT, 0.2), Prices())
 
 
-def _advice(found: list[BatchSizeResult], fitted: ScalingFit, prices: Prices) -> Advice:
-    measured = throughput()
+def _advice(
+    found: list[BatchSizeResult], fitted: ScalingFit, prices: Prices, limits: Wish | None = None
+) -> Advice:
+    measured, wish = throughput(), limits or Wish()
     answers, recommendation, costs = recommend_batch_size(
-        description(), measured, found, fitted, prices, Objective.TIME, 0, "digits.py"
+        description(), measured, found, fitted, prices, wish, 0, "digits.py"
     )
     return Advice(
         description(), measured, prices, tuple(found), fitted, costs, answers, recommendation, SPENT
@@ -132,7 +150,8 @@ def empty_report() -> Report:
 
 
 def spending() -> SpendingPlan:
-    return SpendingPlan((8, 16, 32), 98, 1_234_567, 312.4, 0.0868, 0.217, "EUR", 12)
+    expected = ExpectedSpending(20, 123_456, 31.24, 0.00868, 0.0217, "as the 12 recorded so far")
+    return SpendingPlan((8, 16, 32), 98, 1_234_567, 312.4, 0.0868, 0.217, "EUR", 12, expected)
 
 
 ACCURACY = Target("accuracy", at_least=0.97)

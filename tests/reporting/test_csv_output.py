@@ -36,6 +36,12 @@ def test_recommend_has_steps_costs_and_hyperparameters() -> None:
     assert unpriced[2]["money"] == ""
 
 
+def test_a_rule_of_thumb_is_one_marked_line() -> None:
+    (row,) = read(csv_output.rule_of_thumb(evidence.thumb()))
+    assert (row["rule_of_thumb"], row["batch_size"], row["outcome"]) == ("True", "1024", "ok")
+    assert float(row["throughput_examples_per_s"]) > 0
+
+
 def test_tune_has_the_best_trial() -> None:
     (row,) = read(csv_output.tune(evidence.tuning()))
     assert (row["complete"], row["infeasible"], row["interrupted"]) == ("17", "3", "0")
@@ -55,3 +61,4 @@ def test_studies_and_spending() -> None:
     assert rows[0]["command"] == "advisor tune --batch 64 --trials 20"
     (plan,) = read(csv_output.spending(evidence.spending()))
     assert (plan["batch_sizes"], plan["trials"]) == ("8 16 32", "98")
+    assert (plan["expected_trials"], plan["expected_money"]) == ("20", "0.0217") and "expected" not in plan

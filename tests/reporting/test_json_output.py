@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from advisor.records.intervals import Interval
+from advisor.records.recommendation import Prices, Wish
 from advisor.reporting import json_output
 from tests.reporting import evidence
 
@@ -34,8 +35,8 @@ FIT = {
     "maximum_useful_batch_size", "extrapolated", "sharpness", "residual_log_rms",
 }  # fmt: skip
 RECOMMENDATION = {
-    "objective", "batch_size", "time_to_target_s", "device_hours", "money", "stability", "why", "caveats",
-    "next",
+    "rule_of_thumb", "objective", "batch_size", "time_to_target_s", "device_hours", "money", "stability",
+    "why", "caveats", "unmet", "pareto", "consumption", "break_even", "next",
 }  # fmt: skip
 ANSWERS = {"largest_feasible", "fastest_per_example", "critical", "fastest_to_target", "cheapest_to_target"}
 SPENT = {"examples", "steps", "trials", "wall_s"}
@@ -100,6 +101,35 @@ def test_recommend() -> None:
     assert found["currency"] == "EUR"
     assert set(found["answers"]) == ANSWERS
     assert set(found["spent"]) == SPENT
+
+
+def test_what_consumption_does_and_when_a_change_pays() -> None:
+    found = sent(json_output.recommend(evidence.advice(Prices(2.5, upfront_costs={128: 3.0, 999: 4.0}))))
+    recommendation = found["recommendation"]
+    assert (recommendation["rule_of_thumb"], recommendation["unmet"]) == (False, None)
+    assert recommendation["pareto"] == [64]
+    falls, rises = recommendation["consumption"]
+    assert (falls["change"], falls["smaller"], falls["larger"]) == ("reduces", 8, 64)
+    assert (rises["change"], rises["smaller"], rises["larger"]) == ("increases", 64, 256)
+    assert set(falls["ratio"]) == INTERVAL and falls["ratio"]["high"] < 1
+    never, unknown = recommendation["break_even"]
+    assert (never["batch_size"], never["upfront"], never["against"]) == (128, 3.0, 64)
+    assert never["saving"] < 0 and never["trainings"]["estimate"] is None
+    assert unknown == {"batch_size": 999, "upfront": 4.0, "against": 64, "saving": None, "trainings": None}
+
+
+def test_an_unmet_limit_is_told() -> None:
+    found = sent(json_output.recommend(evidence.advice(limits=Wish(1e-3))))
+    assert found["recommendation"]["unmet"] == found["recommendation"]["why"]
+
+
+def test_a_rule_of_thumb_is_marked() -> None:
+    found = sent(json_output.rule_of_thumb(evidence.thumb()))
+    assert set(found) == {"configuration", "recommendation", "measure"}
+    assert set(found["recommendation"]) == {"rule_of_thumb", "batch_size", "why", "caveats", "next"}
+    assert found["recommendation"]["rule_of_thumb"] is True
+    assert found["recommendation"]["batch_size"] == 1024
+    assert set(found["measure"]) == MEASURE
 
 
 def test_what_lies_outside_of_the_tried_range_is_named() -> None:
@@ -172,3 +202,4 @@ def test_studies_and_spending() -> None:
     assert found["settings"] == {"max_train_steps": 450}
     plan = sent(json_output.spending(evidence.spending()))
     assert (plan["batch_sizes"], plan["trials"], plan["money"]) == ([8, 16, 32], 98, 0.217)
+    assert (plan["expected"]["trials"], plan["expected"]["money"]) == (20, 0.0217)

@@ -7,10 +7,11 @@ import pytest
 
 from advisor.records.intervals import Interval
 from advisor.records.measurement import Throughput
-from advisor.records.recommendation import Prices
+from advisor.records.recommendation import Prices, Wish
 from advisor.reporting.text import (
     advice_text,
     report_text,
+    rule_of_thumb_text,
     spending_text,
     studies_text,
     throughput_text,
@@ -37,6 +38,9 @@ def unlike_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 ALL_TEXTS = {
     "throughput": throughput_text(evidence.throughput()),
     "advice": advice_text(evidence.advice()),
+    "thumb": rule_of_thumb_text(evidence.thumb()),
+    "unmet": advice_text(evidence.advice(limits=Wish(1e-3))),
+    "upfront": advice_text(evidence.advice(Prices(2.5, "EUR", 350, 10.0, {128: 3.0}))),
     "hopeless": advice_text(evidence.hopeless_advice()),
     "tuning": tuning_text(evidence.tuning()),
     "report": report_text(evidence.report()),
@@ -119,13 +123,14 @@ def test_advice_begins_with_the_answer_its_certainty_and_what_is_next() -> None:
 def test_advice_keeps_the_answers_and_the_named_batch_sizes_apart() -> None:
     text = words(advice_text(evidence.advice()))
     assert "the largest that fits 1,024" in text
-    assert "the fastest per example (highest throughput) 1,024" in text
-    assert "the end of perfect scaling (critical) 18" in text
-    assert "the fastest to the target 64" in text
+    assert "the fastest per example 1,024 highest throughput, examples/s" in text
+    assert "the end of perfect scaling 18 critical: examples 20 % above the fewest" in text
+    assert "the fastest to the target 64 least time per step × steps" in text
+    assert "the cheapest to the target 64 least EUR to the target" in text
     assert "critical batch size 18 (17–19) examples 20 % above the fewest" in text
     assert "half-efficiency batch size 90 (86–94) examples twice the fewest" in text
     assert "maximum useful batch size 900 (855–945) steps 10 % above the fewest" in text
-    assert "at one price the fastest to the target is the cheapest" in text
+    assert "so that the fastest to the target is the cheapest, and time, cost and balanced have one" in text
 
 
 def test_advice_marks_what_is_interpolated_missing_or_extrapolated() -> None:
@@ -140,6 +145,52 @@ def test_money_and_energy_are_shown_only_with_a_price() -> None:
     assert "EUR" in advice_text(evidence.advice()) and "kWh" in advice_text(evidence.advice())
     without = advice_text(evidence.advice(Prices()))
     assert "USD" not in without and "kWh" not in without
+
+
+def test_advice_tells_what_a_larger_batch_does_to_consumption() -> None:
+    text = words(advice_text(evidence.advice()))
+    assert "From batch size 8 to 64 a larger batch reduces resource consumption: × 0.344 (" in text
+    assert "From batch size 64 to 256 a larger batch increases resource consumption: × 1.39 (" in text
+    assert "fewer steps, but each takes longer, so there is no reason to use it" in text
+
+
+def test_a_trade_off_names_the_pareto_set() -> None:
+    advice = evidence.advice()
+    assert advice.recommendation is not None
+    several = replace(advice, recommendation=replace(advice.recommendation, pareto=(32, 64)))
+    text = words(advice_text(several))
+    assert "Nothing is better in every resource than batch size 32, 64 (the Pareto set)." in text
+    assert "at one price" not in text
+
+
+def test_advice_tells_when_a_change_has_paid_off() -> None:
+    named = words(advice_text(evidence.advice(Prices(2.5, "EUR", upfront_costs={128: 3.0, 999: 4.0}))))
+    assert (
+        "Changing to batch size 128 costs 3.00 EUR once: against 64 it never pays, at 6.42e-07 EUR" in named
+    )
+    assert "size 999 costs 4.00 EUR once: what it saves is not known" in named
+    every = words(advice_text(evidence.advice(Prices(2.5, "EUR", upfront_cost=10.0))))
+    assert (
+        "Changing to batch size 64 costs 10.0 EUR once: against 8, saving 2.25e-05 EUR a training, it"
+        in every
+    )
+    assert "it has paid off after 444,000 (" in every and "; against 256, saving" in every
+    sizes = dict.fromkeys((8, 16, 32, 64, 128, 256), 1.0)
+    all_named = words(advice_text(evidence.advice(Prices(2.5, upfront_costs=sizes))))
+    assert "every other batch size has an upfront cost too" in all_named
+
+
+def test_an_unmet_limit_comes_first_and_nothing_is_sure() -> None:
+    text = words(advice_text(evidence.advice(limits=Wish(1e-3))))
+    assert text.startswith("No batch size is within the deadline of 1.00 ms up to the upper end of its 95 %")
+    assert "How sure" not in text and "batch size 64 with 17.0 ms (14.5–19.9)" in text
+
+
+def test_a_rule_of_thumb_is_called_so() -> None:
+    text = words(rule_of_thumb_text(evidence.thumb()))
+    assert text.startswith("Rule of thumb: Batch size 1,024 is the largest that ran")
+    assert "This is a rule of thumb and not an answer: no training was done" in text
+    assert "advisor recommend digits.py" in text and "largest feasible batch size 1,024" in text
 
 
 def test_advice_without_an_answer_says_so() -> None:
@@ -176,9 +227,11 @@ def test_report_has_all_parts_and_what_is_next() -> None:
 
 def test_spending_names_every_limit() -> None:
     text = words(spending_text(evidence.spending()))
-    assert "up to 3 batch sizes, the dearest of which are 8, 16, 32" in text
+    assert "At most, at batch size 8, 16, 32 (the dearest ones" in text
     assert "98, of which 12 are recorded" in text
     assert "1,234,567" in text and "5.21 min" in text and "0.217 EUR" in text
+    assert "Expected of the trainings to come, as the 12 recorded so far: trainings 20" in text
+    assert "31.2 s" in text and "0.0217 EUR" in text
     unpriced = words(spending_text(replace(evidence.spending(), money=None)))
     assert "unknown without a price" in unpriced
 

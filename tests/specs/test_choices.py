@@ -10,7 +10,7 @@ import pytest
 from advisor.errors import SpecError
 from advisor.records.recommendation import Prices
 from advisor.records.requests import BatchSizes, MeasureRequest
-from advisor.specs.choices import check_numbers
+from advisor.specs.choices import check_numbers, check_price
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,10 @@ from advisor.specs.choices import check_numbers
         ({"seed": 1, "overhead": np.float32("nan")}, "Got overhead="),
         ({"prices": {"power_w": -1}}, "Got power_w=-1; valid is a finite number of at least 0."),
         ({"prices": Prices(price_per_device_hour=math.inf)}, "Got price_per_device_hour=inf;"),
+        ({"prices": {"upfront_costs": {0: 5}}}, "Got batch_sizes=[0];"),
+        ({"prices": Prices(upfront_costs={8: -5})}, "Got upfront_cost=-5;"),
+        ({"deadline_s": 0}, "Got deadline_s=0; valid is a finite number above 0."),
+        ({"max_cost": -1}, "Got max_cost=-1;"),
         ({"batch_sizes": [8, 0]}, "Got batch_sizes=[8, 0]; valid is a whole number of at least 1."),
         ({"batch_sizes": BatchSizes(maximum=0)}, "Got maximum=0;"),
         ({"batch_sizes": BatchSizes(listed=(4, 1.5))}, "Got listed=(4, 1.5);"),  # type: ignore[arg-type]
@@ -52,3 +56,26 @@ def test_what_cannot_be_is_refused_by_name(choices: dict[str, Any], words: str) 
 )
 def test_what_can_be_passes(choices: dict[str, Any]) -> None:
     check_numbers(choices)
+
+
+@pytest.mark.parametrize(
+    ("prices", "max_cost", "words"),
+    [
+        (
+            Prices(),
+            20.0,
+            "--max-cost compares money, and the price of a device-hour is not known. Give it with",
+        ),
+        (Prices(upfront_costs={8: 1.0}), None, "--upfront-cost compares money"),
+        (Prices(upfront_cost=1.0), None, "upfront in [cost] compares money"),
+    ],
+)
+def test_money_without_a_price_is_refused(prices: Prices, max_cost: float | None, words: str) -> None:
+    with pytest.raises(SpecError) as seen:
+        check_price(prices, max_cost)
+    assert str(seen.value).startswith(words)
+
+
+def test_money_with_a_price_passes() -> None:
+    check_price(Prices(0.0, upfront_cost=1.0, upfront_costs={8: 1.0}), 0.0)
+    check_price(Prices(upfront_cost=0.0), None)

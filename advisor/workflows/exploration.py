@@ -1,0 +1,174 @@
+"""The search for steps to target over batch sizes: where to look next, and when enough is known."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from advisor.analysis.compass import Compass
+from advisor.analysis.design import from_the_middle, next_batch_size, step_limit
+from advisor.analysis.next_evidence import Worth, is_settled, most_telling, options
+from advisor.analysis.scaling import fit_scaling
+from advisor.errors import SessionError
+from advisor.records.description import WorkloadDescription
+from advisor.records.requests import RecommendRequest
+from advisor.records.scaling import BatchSizeResult, ScalingFit, SearchUncertainty
+from advisor.records.target import Target
+from advisor.records.trials import StudyKind, study_name
+from advisor.workflows.retuning import compass_at, tuned_names
+from advisor.workflows.spending import Allowance, AllowanceUsedUpError
+from advisor.workflows.steps_to_target import BatchSizeSearch
+from advisor.workflows.studies import required_target
+from advisor.workflows.tools import SessionKeeper, Tools
+
+MOST_BATCH_SIZES = 7
+"""Enough to show both regimes and their bend; more narrow the answer little (design of the search)."""
+LEAST_NARROWING = 0.03
+"""Trainings that would narrow the answer by less than this share are not worth their time."""
+EPOCHS_PER_TRIAL = 100
+"""How long the first trials may look for the target where the user sets no limit; later ones know better."""
+HOPELESS_BATCH_SIZES = 3
+"""Where none of so many batch sizes reached the target, no other is tried."""
+DRAWS_IN_SEARCH = 200
+Note = Callable[[BatchSizeResult, Target], str]
+"""Says in words what the search at one batch size found, for the dashboard."""
+
+
+class Exploration:
+    """Looks at batch sizes from ``start`` outwards, then where a training tells most for its cost.
+
+    ``results`` are what was found, ``broken`` the batch sizes that could not be trained, ``cut`` says that
+    the allowance was used up before the search was done.
+    """
+
+    def __init__(
+        self,
+        tools: Tools,
+        keeper: SessionKeeper,
+        description: WorkloadDescription,
+        request: RecommendRequest,
+        candidates: Sequence[int],
+        allowance: Allowance,
+    ) -> None:
+        self._tools, self._keeper, self._description = tools, keeper, description
+        self._request, self._candidates, self._allowance = request, candidates, allowance
+        self._tuned = tuned_names(description, request.tune)
+        self._searches: dict[int, tuple[BatchSizeSearch, Compass]] = {}
+        self.results: dict[int, BatchSizeResult] = {}
+        self.broken: dict[int, SessionError] = {}
+        self.cut = ""
+
+    def run(self, start: int, note: Note) -> None:
+        """Search until enough is known, or the allowance is used up."""
+        while (look := self._next(start)) is not None:
+            batch_size, seeds = look
+            try:
+                self.results[batch_size] = self._look_at(batch_size, seeds)
+            except AllowanceUsedUpError as error:
+                self.cut = str(error)
+                self._tools.progress.say(self.cut)
+                return
+            except SessionError as error:
+                self._leave_out(batch_size, error)
+                continue
+            self._say_found(self.results[batch_size], note)
+
+    def _leave_out(self, batch_size: int, error: SessionError) -> None:
+        """Go on without a batch size that cannot be trained, unless there is no other."""
+        self.broken[batch_size] = error
+        self._candidates = [other for other in self._candidates if other != batch_size]
+        self._tools.progress.say(f"{error} Going on without batch size {batch_size:,}.")
+        if len(self.broken) > len(self.results) + 1 or not self._candidates:
+            raise error
+
+    def _look_at(self, batch_size: int, seeds: int) -> BatchSizeResult:
+        """Search at ``batch_size``, or go on with the search there until ``seeds`` fresh seeds are known."""
+        if batch_size not in self._searches:
+            limit = step_limit(self._steps, batch_size, max_examples(self._request, self._description))
+            self._searches[batch_size] = (
+                BatchSizeSearch(
+                    self._tools,
+                    self._keeper,
+                    self._description,
+                    self._request,
+                    batch_size,
+                    limit,
+                    self._allowance,
+                ),
+                compass_at(batch_size, self._tuned, self._description, self.results),
+            )
+        search, compass = self._searches[batch_size]
+        return search.run(compass, seeds)
+
+    def _next(self, start: int) -> tuple[int, int] | None:
+        """Return the batch size to look at next and how many fresh seeds it is to have, or None."""
+        steps, listed = self._steps, self._request.batch_sizes.listed
+        if len(steps) >= HOPELESS_BATCH_SIZES and not any(steps.values()):
+            return None
+        batch_size = (
+            from_the_middle(self._candidates, steps)
+            if listed
+            else next_batch_size(steps, self._candidates, start, MOST_BATCH_SIZES)
+        )
+        if batch_size is not None:
+            return batch_size, self._request.seeds
+        return self._where_it_tells_most()
+
+    def _where_it_tells_most(self) -> tuple[int, int] | None:
+        fit = self.fit(DRAWS_IN_SEARCH)
+        worth = None if is_settled(fit) else self._worth(fit)
+        if worth is None or worth.spread_kept > 1 - LEAST_NARROWING:
+            return None
+        batch_size = worth.option.batch_size
+        known = self.results.get(batch_size)
+        return batch_size, self._request.seeds if known is None else len(known.observations) + 1
+
+    def _worth(self, fit: ScalingFit) -> Worth | None:
+        """Return the trainings that would narrow the half-efficiency batch size most for their examples."""
+        results = list(self.results.values())
+        new = self._candidates if len(results) < MOST_BATCH_SIZES else ()
+        choices = options(results, new, fit, self._request.seeds)
+        return most_telling([choice for choice in choices if choice.batch_size not in self.broken], fit)
+
+    def further(self, fit: ScalingFit) -> Worth | None:
+        """Return what one more batch size would bring, None where there is none that could be tried."""
+        choices = options(list(self.results.values()), self._candidates, fit, self._request.seeds)
+        return most_telling([choice for choice in choices if choice.is_new], fit)
+
+    def fit(self, draws: int) -> ScalingFit:
+        """Return the curve through what was found."""
+        results = self.results.values()
+        return fit_scaling(
+            observations=[observation for result in results for observation in result.observations],
+            uncertainty=[SearchUncertainty(result.batch_size, result.log_slack) for result in results],
+            tried=sorted(self.results),
+            overhead=self._request.overhead,
+            seed=self._request.seed,
+            draws=draws,
+        )
+
+    @property
+    def _steps(self) -> Mapping[int, float | None]:
+        return {result.batch_size: result.steps for result in self.results.values()}
+
+    def _say_found(self, result: BatchSizeResult, note: Note) -> None:
+        found = f"{result.steps:,.1f} steps to target" if result.steps else "the target was not reached"
+        self._tools.progress.say(f"Batch size {result.batch_size:,}: {found}.")
+        expected = most_batch_sizes(self._request, self._candidates)
+        self._tools.progress.advance("batch sizes", len(self.results), expected)
+        name = study_name(
+            self._description.name,
+            self._description.fingerprint.training,
+            StudyKind.STEPS_TO_TARGET,
+            result.batch_size,
+        )
+        text = note(result, required_target(self._description))
+        self._tools.store.set_note(name, text)
+        self._tools.board.set_note(name, text)
+
+
+def most_batch_sizes(request: RecommendRequest, candidates: Sequence[int]) -> int:
+    """Return how many of ``candidates`` are looked at: all that are listed, else a few."""
+    return len(candidates) if request.batch_sizes.listed else min(MOST_BATCH_SIZES, len(candidates))
+
+
+def max_examples(request: RecommendRequest, description: WorkloadDescription) -> int:
+    """Return on how many examples one trial may train."""
+    return request.max_examples_per_trial or EPOCHS_PER_TRIAL * description.training_examples
