@@ -14,9 +14,9 @@ def next_batch_size(
 
     ``steps`` maps the batch sizes looked at, in their order, to steps to target (None: not reached). The
     first is the one nearest to ``start``. From there it goes outwards over ``candidates`` (ascending) by
-    factors of 4, on either side in turn: upwards until steps have fallen by less than a tenth twice, downwards until
-    examples to target stop falling, and downwards alone while nothing has reached the target, since small
-    batches take more steps for the same examples; at ``most`` so many batch sizes in all.
+    factors of 4, on either side in turn: upwards until steps have fallen by less than a tenth twice,
+    downwards until examples to target stop falling, and downwards alone while nothing has reached the
+    target, since small batches take more steps for the same examples; at ``most`` so many in all.
     """
     if not steps:
         return min(candidates, key=lambda candidate: abs(math.log(candidate / start)))

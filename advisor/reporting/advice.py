@@ -37,6 +37,11 @@ def advice_parts(advice: Advice) -> Iterator[RenderableType]:
     yield heading("The fitted curve")
     yield paragraph(str(advice.fit.outcome))
     yield from _fit_parts(advice.fit)
+    if advice.further:
+        yield paragraph(advice.further)
+    if advice.noise_scale is not None:
+        yield heading("Hint, not the answer: the gradient noise scale")
+        yield paragraph(advice.noise_scale.sentence)
     yield heading("Spent on this answer")
     yield paragraph(spent_sentence(advice.spent))
 

@@ -65,6 +65,8 @@ def recommend(advice: Advice) -> Json:
             "fit": _fit(advice.fit),
             "recommendation": _recommendation(advice),
             "answers": advice.answers,
+            "noise_scale": advice.noise_scale,
+            "further": advice.further or None,
             "spent": advice.spent,
         }
     )

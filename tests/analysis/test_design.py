@@ -9,7 +9,8 @@ POWERS = [2**power for power in range(11)]
 
 def explore(candidates: list[int], steps_at, most: int = 7) -> dict[int, float | None]:
     steps: dict[int, float | None] = {}
-    while (batch_size := next_batch_size(steps, candidates, candidates[len(candidates) // 2], most)) is not None:
+    middle = candidates[len(candidates) // 2]
+    while (batch_size := next_batch_size(steps, candidates, middle, most)) is not None:
         assert batch_size in candidates and batch_size not in steps
         steps[batch_size] = steps_at(batch_size)
     return steps

@@ -25,6 +25,7 @@ MEASUREMENT = {
 }  # fmt: skip
 RECOMMEND = {
     "configuration", "target", "currency", "steps_to_target", "fit", "recommendation", "answers", "spent",
+    "noise_scale", "further",
 }  # fmt: skip
 STEPS = {
     "batch_size", "steps", "steps_interval", "censored", "trials", "infeasible", "best", "at_edge",

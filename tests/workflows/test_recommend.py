@@ -133,6 +133,28 @@ def test_an_interrupted_search_ends_as_an_uninterrupted_one(call: int) -> None:
     assert resumed.fit == whole.fit and resumed.recommendation == whole.recommendation
 
 
+def test_an_allowance_ends_the_search_and_a_larger_one_goes_on() -> None:
+    settings = QuadraticSettings(log_noise=0.1)
+    whole = recommend(tools_for(QuadraticSessions(settings)), SHORT)
+    tools = tools_for(QuadraticSessions(settings))
+    allowed = round(0.7 * whole.spent.examples)
+    cut = recommend(tools, replace(SHORT, spend_examples=allowed))
+    assert cut.recommendation is not None and len(cut.results) < len(whole.results)
+    assert any("The allowance is used up" in caveat for caveat in cut.recommendation.caveats)
+    assert 0.5 * allowed < cut.spent.examples <= 1.1 * allowed
+    assert recommend(tools, SHORT).fit == whole.fit
+
+
+def test_an_allowance_too_small_for_any_answer_says_so() -> None:
+    with pytest.raises(InconclusiveError, match=r"allowance is used up: .*--spend-examples or --spend-time"):
+        recommend(tools_for(QuadraticSessions(QuadraticSettings())), replace(SHORT, spend_time_s=0.01))
+
+
+def test_the_noise_scale_is_a_hint_that_a_second_run_takes_over(advice: Advice) -> None:
+    assert advice.noise_scale is not None and advice.noise_scale.interval is not None
+    assert advice.spent.examples > advice.noise_scale.examples > 0
+
+
 def test_a_session_that_fails_costs_one_trial() -> None:
     failed: list[int] = []
 
