@@ -247,7 +247,8 @@ class StudyBoardContract:
 
 def _optuna_state(state: TrialState) -> TrialState:
     """Return one state for those that Optuna does not tell apart."""
-    return TrialState.FAILED if state is TrialState.INTERRUPTED else state
+    same = {TrialState.INTERRUPTED: TrialState.FAILED, TrialState.STOPPED: TrialState.INFEASIBLE}
+    return same.get(state, state)
 
 
 def _assert_inside(values: Mapping[str, HyperparameterValue]) -> None:
