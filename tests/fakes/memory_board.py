@@ -55,7 +55,7 @@ def _kept_state(state: TrialState, value: float | None) -> TrialState:
     if state is TrialState.INTERRUPTED:
         return TrialState.FAILED
     valueless = state is TrialState.COMPLETE and (value is None or math.isnan(value))
-    return TrialState.INFEASIBLE if valueless else state
+    return TrialState.INFEASIBLE if valueless or state is TrialState.STOPPED else state
 
 
 def _draw(random: Random, distribution: Distribution) -> HyperparameterValue:
