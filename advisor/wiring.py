@@ -109,9 +109,8 @@ def recommend(
     from advisor.reporting.note import search_note
     from advisor.workflows.recommend import recommend as run
 
-    question = ask(workload)
-    request = _recommend_request(question, storage, choices)
-    return run(_tools(question, storage, progress), request, search_note)
+    tools, request = _recommending(workload, storage, progress, choices)
+    return run(tools, request, search_note)
 
 
 def rule_of_thumb(
@@ -124,9 +123,8 @@ def rule_of_thumb(
     """Return the largest batch size that the hardware supports, training nothing to a target."""
     from advisor.workflows.rule_of_thumb import rule_of_thumb as run
 
-    question = ask(workload)
-    request = _recommend_request(question, storage, choices)
-    return run(_tools(question, storage, progress), request)
+    tools, request = _recommending(workload, storage, progress, choices)
+    return run(tools, request)
 
 
 def plan(
@@ -139,9 +137,8 @@ def plan(
     """Return what :func:`recommend` may spend, training nothing to the target."""
     from advisor.workflows.recommend import plan as run
 
-    question = ask(workload)
-    request = _recommend_request(question, storage, choices)
-    return run(_tools(question, storage, progress), request)
+    tools, request = _recommending(workload, storage, progress, choices)
+    return run(tools, request)
 
 
 def compare_at(
@@ -162,9 +159,9 @@ def compare_at(
     from advisor.specs.budget import parse_budget
     from advisor.workflows.budget_comparison import compare_at as run
 
-    question, parsed = ask(workload), parse_budget(budget)
-    request = _recommend_request(question, storage, choices)
-    return run(_tools(question, storage, progress), request, parsed, metric)
+    parsed = parse_budget(budget)
+    tools, request = _recommending(workload, storage, progress, choices)
+    return run(tools, request, parsed, metric)
 
 
 def plan_comparison(
@@ -180,9 +177,9 @@ def plan_comparison(
     from advisor.specs.budget import parse_budget
     from advisor.workflows.budget_comparison import plan as run
 
-    question, parsed = ask(workload), parse_budget(budget)
-    request = _recommend_request(question, storage, choices)
-    return run(_tools(question, storage, progress), request, parsed, metric)
+    parsed = parse_budget(budget)
+    tools, request = _recommending(workload, storage, progress, choices)
+    return run(tools, request, parsed, metric)
 
 
 def pilot(
@@ -200,9 +197,8 @@ def pilot(
     """
     from advisor.workflows.pilot import pilot as run
 
-    question = ask(workload)
-    request = _recommend_request(question, storage, choices)
-    return run(_tools(question, storage, progress), request, metric)
+    tools, request = _recommending(workload, storage, progress, choices)
+    return run(tools, request, metric)
 
 
 def plan_pilot(
@@ -216,9 +212,8 @@ def plan_pilot(
     """Return what :func:`pilot` may spend, training nothing."""
     from advisor.workflows.pilot import plan as run
 
-    question = ask(workload)
-    request = _recommend_request(question, storage, choices)
-    return run(_tools(question, storage, progress), request, metric)
+    tools, request = _recommending(workload, storage, progress, choices)
+    return run(tools, request, metric)
 
 
 def tune(
@@ -406,14 +401,18 @@ def _sessions(question: Question, options: SessionOptions, **limits: Any) -> "Se
     return LocalSessions(SESSION_ENTRY, replace(question.reference, options=options), **limits)
 
 
-def _recommend_request(question: Question, storage: str, choices: Mapping[str, Any]) -> RecommendRequest:
+def _recommending(
+    workload: WorkloadArgument, storage: str, progress: "Progress | None", choices: Mapping[str, Any]
+) -> "tuple[Tools, RecommendRequest]":
+    """Return what ``recommend`` and its neighbours run with."""
     from advisor.specs.choices import check_price
 
+    question = ask(workload)
     names = ("batch_sizes", "trials_per_batch_size", "seeds", "max_examples_per_trial", "prices")
     known = _from_study_file(question, names) | _retuned(question)
     request = RecommendRequest(**_given(question, storage), **_joined(known, choices))
     check_price(request.prices, request.max_cost)
-    return request
+    return _tools(question, storage, progress), request
 
 
 def _joined(known: Mapping[str, Any], choices: Mapping[str, Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from advisor.analysis.choice import evening_factors, least
 from advisor.analysis.cost import resource_cost
 from advisor.analysis.pareto import pareto_set
+from advisor.analysis.resampling import is_trusted
 from advisor.analysis.scaling import predict_steps
 from advisor.analysis.statistics import interval_around, normal_quantile
 from advisor.analysis.throughput import reference_batch_size
@@ -19,9 +20,7 @@ from advisor.records.intervals import Interval
 from advisor.records.measurement import Throughput
 from advisor.records.plan import DeviceOption, Extrapolation, MeasuredRange, Scenario
 from advisor.records.recommendation import Advice, Prices, ResourceCost
-from advisor.records.scaling import FitOutcome
 
-TRUSTED = (FitOutcome.OK, FitOutcome.LOWER_BOUND, FitOutcome.UPPER_BOUND)
 """Outcomes of a fit whose curve tells steps at batch sizes that were not trained."""
 
 
@@ -192,7 +191,7 @@ def _predicted(advice: Advice, batch_size: int) -> Interval | None:
         size == batch_size or max(reached) < size <= batch_size or batch_size <= size < min(reached)
         for size in missed
     )
-    return None if barred or advice.fit.outcome not in TRUSTED else predict_steps(advice.fit, batch_size)
+    return None if barred or not is_trusted(advice.fit) else predict_steps(advice.fit, batch_size)
 
 
 def _widest(timing: DeviceTiming, devices: int) -> tuple[int, Interval]:

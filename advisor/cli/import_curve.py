@@ -8,7 +8,6 @@ import click
 from advisor import wiring
 from advisor.cli import options
 from advisor.errors import InconclusiveError
-from advisor.records.recommendation import Objective
 from advisor.records.scaling import FitOutcome
 
 
@@ -18,10 +17,6 @@ def _pairs(_context: click.Context, _option: click.Parameter, given: tuple[str, 
         if not (name and equals):
             raise click.BadParameter(f"{text!r} is not two names with an equals sign between them.")
     return {name: other for name, _, other in pairs}
-
-
-def _objective(_context: click.Context, _option: click.Parameter, value: str | None) -> Objective | None:
-    return Objective(value) if value else None
 
 
 @click.command("import")
@@ -41,22 +36,9 @@ def _objective(_context: click.Context, _option: click.Parameter, value: str | N
     metavar="COLUMN=VALUE",
     help="Only the lines of the file with this value. Repeatable.",
 )
-@click.option(
-    "--objective",
-    type=click.Choice([one.value for one in Objective]),
-    callback=_objective,
-    help="What to be best at; balanced: least product of time and cost (time).",
-)
-@click.option(
-    "--overhead",
-    type=options.FiniteNumber(min=0, min_open=True),
-    help="Excess of examples over their minimum at the critical batch size (0.2).",
-)
-@click.option(
-    "--price", "price_per_device_hour", type=options.FiniteNumber(min=0), help="Price of a device-hour."
-)
-@click.option("--currency", help="Currency of the price (USD).")
-@click.option("--power", "power_w", type=options.FiniteNumber(min=0), help="Watts that the device draws.")
+@options.objective
+@options.overhead
+@options.prices
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the intervals (0).")
 @options.output
 def command(
@@ -93,8 +75,7 @@ def command(
     """
     from advisor.reporting import imported
 
-    prices = {name: made.pop(name) for name in ("price_per_device_hour", "currency", "power_w")}
-    choices = {**options.given(made), "prices": options.given(prices)}
+    choices = options.with_prices(options.given(made))
     with options.progress(quiet) as progress:
         found = wiring.import_curve(file, columns=columns, where=where, progress=progress, **choices)
     options.show(format_, found, imported.text, imported.as_json, imported.as_csv)

@@ -3,12 +3,14 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import fields
 from enum import StrEnum
 from typing import Any, TextIO, TypeVar
 
 import click
 
 from advisor import wiring
+from advisor.records.recommendation import Objective, Prices
 from advisor.workflows.ports import Progress
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -75,6 +77,43 @@ def batch_sizes(function: Function) -> Function:
         callback=_whole_numbers,
         help="Exactly these, such as 64,256.",
     )(function)
+
+
+def objective(function: Function) -> Function:
+    """Add --objective."""
+    return click.option(
+        "--objective",
+        type=click.Choice([one.value for one in Objective]),
+        callback=lambda _context, _option, value: Objective(value) if value else None,
+        help="What to be best at; balanced: least product of time and cost (time).",
+    )(function)
+
+
+def overhead(function: Function) -> Function:
+    """Add --overhead."""
+    return click.option(
+        "--overhead",
+        type=FiniteNumber(min=0, min_open=True),
+        help="Excess of examples over their minimum at the critical batch size (0.2).",
+    )(function)
+
+
+def prices(function: Function) -> Function:
+    """Add --price, --currency and --power."""
+    amount = FiniteNumber(min=0)
+    function = click.option("--power", "power_w", type=amount, help="Watts that one device draws.")(function)
+    function = click.option("--currency", help="Currency of the price (USD).")(function)
+    return click.option("--price", "price_per_device_hour", type=amount, help="Price of a device-hour.")(
+        function
+    )
+
+
+def with_prices(choices: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return ``choices`` with the fields of Prices gathered in one."""
+    names = [field.name for field in fields(Prices)]
+    made = {name: choices[name] for name in names if name in choices}
+    others = {name: value for name, value in choices.items() if name not in names}
+    return {**others, "prices": made} if made else others
 
 
 def names(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, ...] | None:

@@ -1,7 +1,6 @@
 """``advisor recommend``."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from typing import Any
 
 import click
@@ -9,14 +8,9 @@ import click
 from advisor import wiring
 from advisor.cli import options, without_target
 from advisor.errors import SpecError
-from advisor.records.recommendation import Objective, Prices
 
 _UNTRAINED = ("minimum", "maximum", "listed")
 """The choices that matter where nothing is trained."""
-
-
-def _objective(_context: click.Context, _option: click.Parameter, value: str | None) -> Objective | None:
-    return Objective(value) if value else None
 
 
 def _duration(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
@@ -48,12 +42,7 @@ def _upfront_costs(
 @click.command("recommend")
 @options.workload
 @options.batch_sizes
-@click.option(
-    "--objective",
-    type=click.Choice([one.value for one in Objective]),
-    callback=_objective,
-    help="What to be best at; balanced: least product of time and cost (time).",
-)
+@options.objective
 @click.option(
     "--deadline",
     "deadline_s",
@@ -96,16 +85,8 @@ def _upfront_costs(
     callback=_duration,
     help="Time that all trainings together may take, such as 30min, recorded ones included.",
 )
-@click.option(
-    "--overhead",
-    type=options.FiniteNumber(min=0, min_open=True),
-    help="Excess of examples over their minimum at the critical batch size (0.2).",
-)
-@click.option(
-    "--price", "price_per_device_hour", type=options.FiniteNumber(min=0), help="Price of a device-hour."
-)
-@click.option("--currency", help="Currency of the price (USD).")
-@click.option("--power", "power_w", type=options.FiniteNumber(min=0), help="Watts that one device draws.")
+@options.overhead
+@options.prices
 @click.option(
     "--upfront-cost",
     "upfront_costs",
@@ -143,7 +124,7 @@ def command(
 
     asked = without_target.taken_from(made)
     given = options.given(made)
-    choices = options.batch_size_choices(_with_prices(given))
+    choices = options.batch_size_choices(options.with_prices(given))
     if asked:
         asked.refuse_unused(given, no_training)
         asked.show(format_, dry_run, quiet, {"workload": workload, "storage": storage, **choices})
@@ -175,11 +156,3 @@ def _refuse_unused(given: Mapping[str, Any], dry_run: bool) -> None:
         raise click.UsageError(
             f"--no-training looks at measured throughput alone: leave out {', '.join(unused)}."
         )
-
-
-def _with_prices(choices: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return ``choices`` with the fields of Prices gathered in one."""
-    names = [field.name for field in fields(Prices)]
-    prices = {name: choices[name] for name in names if name in choices}
-    others = {name: value for name, value in choices.items() if name not in names}
-    return {**others, "prices": prices} if prices else others

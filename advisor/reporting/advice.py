@@ -27,7 +27,7 @@ def advice_parts(advice: Advice) -> Iterator[RenderableType]:
     yield _steps_table(advice)
     if advice.costs:
         yield heading("Resource cost = resource consumption per step × steps (95 % intervals)")
-        yield _cost_table(advice)
+        yield cost_table(advice)
         if any(cost.interpolated for cost in advice.costs):
             yield paragraph("* : not trained; steps from the fitted curve.")
     if advice.recommendation is not None:
@@ -36,7 +36,7 @@ def advice_parts(advice: Advice) -> Iterator[RenderableType]:
     yield table(("", "batch size", "what it is"), _answer_rows(advice), left=("", "what it is"))
     yield heading("The fitted curve")
     yield paragraph(str(advice.fit.outcome))
-    yield from _fit_parts(advice.fit)
+    yield from fit_parts(advice.fit)
     if advice.further:
         yield paragraph(advice.further)
     if advice.noise_scale is not None:
@@ -74,14 +74,15 @@ def _answer(advice: Advice) -> Iterator[RenderableType]:
     yield paragraph(recommendation.why, "bold")
     yield paragraph("")
     if not recommendation.unmet:
-        yield paragraph(_how_sure(recommendation))
+        yield paragraph(how_sure(recommendation))
     yield from (bullet(caveat) for caveat in recommendation.caveats)
     yield paragraph("")
     yield paragraph("Next, tune the other hyperparameters at this batch size:")
     yield command(recommendation.next)
 
 
-def _how_sure(recommendation: Recommendation) -> str:
+def how_sure(recommendation: Recommendation) -> str:
+    """Say how far the time to target and the choice may be off."""
     time_s = recommendation.time_to_target_s
     return (
         f"How sure: with {percent(time_s.level)} confidence it takes {duration(time_s.low)} to "
@@ -111,7 +112,8 @@ def _steps_row(result: BatchSizeResult) -> tuple[str, ...]:
     )
 
 
-def _cost_table(advice: Advice) -> RenderableType:
+def cost_table(advice: Advice) -> RenderableType:
+    """Return what each batch size takes to the target."""
     return table(
         (
             "batch size",
@@ -150,7 +152,8 @@ def _or_none(batch_size: int | None) -> str:
     return "none reached it" if batch_size is None else number(batch_size)
 
 
-def _fit_parts(fit: ScalingFit) -> Iterator[RenderableType]:
+def fit_parts(fit: ScalingFit) -> Iterator[RenderableType]:
+    """Yield the named batch sizes of the fitted curve, and how closely it fits."""
     rows = list(_fit_rows(fit))
     if rows:
         yield paragraph("")

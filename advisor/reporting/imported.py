@@ -11,7 +11,7 @@ from advisor.analysis.quantities import count, number
 from advisor.records.imported import ImportedCurve, ImportedCurves
 from advisor.records.scaling import BatchSizeResult, FitOutcome
 from advisor.reporting import csv_output, json_output
-from advisor.reporting.advice import _cost_table, _fit_parts, _how_sure
+from advisor.reporting.advice import cost_table, fit_parts, how_sure
 from advisor.reporting.consumption import consumption_parts
 from advisor.reporting.render import (
     about_count,
@@ -80,12 +80,12 @@ def _curve_parts(curve: ImportedCurve) -> Iterator[RenderableType]:
     yield _steps_table(curve)
     if advice.costs:
         yield heading("Resource cost = resource consumption per step × steps (95 % intervals)")
-        yield _cost_table(advice)
+        yield cost_table(advice)
     if advice.recommendation is not None:
         yield from consumption_parts(advice.recommendation, advice.prices.currency)
     yield heading("The fitted curve")
     yield paragraph(str(advice.fit.outcome))
-    yield from _fit_parts(advice.fit)
+    yield from fit_parts(advice.fit)
 
 
 def _answer(curve: ImportedCurve) -> Iterator[RenderableType]:
@@ -99,7 +99,7 @@ def _answer(curve: ImportedCurve) -> Iterator[RenderableType]:
         return
     yield paragraph(recommendation.why, "bold")
     yield paragraph("")
-    yield paragraph(_how_sure(recommendation))
+    yield paragraph(how_sure(recommendation))
     yield from (bullet(caveat) for caveat in (*recommendation.caveats, *curve.notes))
     yield paragraph("")
     yield paragraph("Next, with your own workload in its place, tune the other hyperparameters:")

@@ -13,9 +13,9 @@ from advisor.records.recommendation import SpendingPlan
 from advisor.records.requests import RecommendRequest
 from advisor.records.scaling import BatchSizeResult
 from advisor.records.trials import Study, StudyKind, TrialState
-from advisor.workflows.budget_search import FALLBACKS, BudgetSearch, budget_study, recorded_trials
-from advisor.workflows.measure import ensure_measured
-from advisor.workflows.objective import batch_sizes, objective
+from advisor.workflows.budget_search import BudgetSearch, budget_study, recorded_trials
+from advisor.workflows.measure import batch_sizes_that_ran, ensure_measured
+from advisor.workflows.objective import objective
 from advisor.workflows.retuning import compass_at, tuned_names
 from advisor.workflows.spending import (
     EXPECTED_TRIALS,
@@ -25,6 +25,7 @@ from advisor.workflows.spending import (
     spent,
     spread_evenly,
 )
+from advisor.workflows.steps_to_target import FALLBACKS
 from advisor.workflows.tools import SessionKeeper, Tools, describe
 
 MOST_BATCH_SIZES = 5
@@ -69,7 +70,7 @@ class _Comparing:
         self._tuned = tuned_names(self._description, request.tune)
         measure = replace(request.measure, batch_sizes=request.batch_sizes)
         self._throughput = ensure_measured(tools, keeper, self._description, measure)
-        ran = batch_sizes(self._throughput, request, self._description)
+        ran = batch_sizes_that_ran(self._throughput, request.batch_sizes, self._description)
         self._sizes = _compared(ran, budget, bool(request.batch_sizes.listed))
         self._too_large = [size for size in request.batch_sizes.listed if not budget.steps(size)]
         self._results: dict[int, BudgetResult] = {}

@@ -4,7 +4,7 @@ Trials of one seed select the hyperparameters, fresh seeds measure what they rea
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from advisor.analysis.compass import Compass, Offsets, Rank, Score
 from advisor.analysis.curves import best_point
@@ -14,13 +14,12 @@ from advisor.records.description import WorkloadDescription
 from advisor.records.requests import RecommendRequest
 from advisor.records.search_space import HyperparameterValue
 from advisor.records.target import Target
-from advisor.records.trials import Study, StudyKind, Trial, TrialPlan, TrialPurpose, TrialState, study_name
+from advisor.records.trials import Study, StudyKind, Trial, TrialPlan, TrialPurpose, TrialState
+from advisor.workflows.steps_to_target import FALLBACKS
+from advisor.workflows.studies import described_study
 from advisor.workflows.tools import SessionKeeper, Tools
 from advisor.workflows.trial import TrialRunner
 from advisor.workflows.tune import looks
-
-FALLBACKS = 3
-"""How often other hyperparameters are measured where a fresh seed of the selected ones diverges."""
 
 Values = Mapping[str, HyperparameterValue]
 
@@ -158,18 +157,6 @@ def budget_study(
     request: RecommendRequest,
 ) -> Study:
     """Return the study of ``question`` at ``batch_size``, not recorded yet; another one is another study."""
-    training = description.fingerprint.training
-    stem, _, size = study_name(description.name, training, kind, batch_size).rpartition("/")
-    return Study(
-        name=f"{stem}/{question}/{size}",
-        kind=kind,
-        workload=description.name,
-        fingerprint=training,
-        batch_size=batch_size,
-        target=objective,
-        configuration=description.configuration,
-        settings=settings,
-        command=request.provenance.command,
-        revision=request.provenance.revision,
-        uncommitted_diff=request.provenance.uncommitted_diff,
-    )
+    study = described_study(description, kind, batch_size, objective, settings, request.provenance)
+    stem, _, size = study.name.rpartition("/")
+    return replace(study, name=f"{stem}/{question}/{size}")

@@ -15,6 +15,7 @@ from advisor.workflows.stale import stale_measurement
 from advisor.workflows.sweep import Sweep
 from advisor.workflows.tools import SessionKeeper, Tools, describe
 
+UNMEASURED = (MeasurementOutcome.OUT_OF_MEMORY, MeasurementOutcome.FAILED, MeasurementOutcome.TIMEOUT)
 LAG = 2
 """So many other batch sizes lie between two timings of one."""
 
@@ -84,6 +85,25 @@ def asked_batch_sizes(asked: BatchSizes, examples: int) -> Sequence[int]:
             f"{examples:,} training examples allow. Name batch sizes with --batch-sizes."
         )
     return powers
+
+
+def batch_sizes_that_ran(
+    throughput: Throughput, asked: BatchSizes, description: WorkloadDescription, beyond_saturation: int = 1
+) -> Sequence[int]:
+    """Return the batch sizes that were asked for and ran, ascending.
+
+    None is above ``beyond_saturation`` times the saturation batch size, unless they are listed or all are.
+    Raises WorkloadError where none ran.
+    """
+    sizes = asked_batch_sizes(asked, description.training_examples)
+    ran = [row.batch_size for row in throughput.table if row.time_per_step_s and row.batch_size in sizes]
+    if not ran:
+        why = next((row.detail.splitlines()[0] for row in throughput.table if row.outcome in UNMEASURED), "")
+        raise WorkloadError(f"None of the batch sizes asked for could be trained. {why}".strip())
+    if throughput.saturation_batch_size is None or asked.listed:
+        return ran
+    most = max(beyond_saturation * throughput.saturation_batch_size, ran[0])
+    return [batch_size for batch_size in ran if batch_size <= most]
 
 
 def check_batch_size(batch_size: int, examples: int) -> None:

@@ -1,4 +1,4 @@
-"""Which validation metric is looked at where there may be no target, and which batch sizes there are."""
+"""Which validation metric is looked at where there may be no target."""
 
 import math
 import sys
@@ -6,10 +6,7 @@ from collections.abc import Sequence
 
 from advisor.errors import WorkloadError
 from advisor.records.description import WorkloadDescription
-from advisor.records.measurement import MeasurementOutcome, Throughput
-from advisor.records.requests import RecommendRequest
 from advisor.records.target import Target
-from advisor.workflows.measure import asked_batch_sizes
 
 DIRECTIONS = ("at_least", "at_most")
 _KNOWN = {"accuracy": "at_least", "loss": "at_most"}
@@ -37,22 +34,6 @@ def objective(description: WorkloadDescription, metric: str | None, usual: Seque
     if not math.isfinite(value):
         value = -sys.float_info.max if direction == "at_least" else sys.float_info.max
     return Target(name, **{direction: value})
-
-
-def batch_sizes(
-    throughput: Throughput, request: RecommendRequest, description: WorkloadDescription
-) -> Sequence[int]:
-    """Return the batch sizes that were asked for and ran, none above saturation unless listed, ascending."""
-    listed, saturation = request.batch_sizes.listed, throughput.saturation_batch_size
-    asked = asked_batch_sizes(request.batch_sizes, description.training_examples)
-    ran = [row.batch_size for row in throughput.table if row.time_per_step_s and row.batch_size in asked]
-    if saturation is not None and not listed:
-        ran = [batch_size for batch_size in ran if batch_size <= max(saturation, ran[0])]
-    if not ran:
-        fits = (MeasurementOutcome.OK, MeasurementOutcome.DATASET_LIMITED)
-        why = next((row.detail.splitlines()[0] for row in throughput.table if row.outcome not in fits), "")
-        raise WorkloadError(f"None of the batch sizes asked for could be trained. {why}".strip())
-    return ran
 
 
 def _first(description: WorkloadDescription, usual: Sequence[str]) -> str:

@@ -12,11 +12,12 @@ from advisor.records.recommendation import SpendingPlan
 from advisor.records.requests import RecommendRequest
 from advisor.records.target import Target
 from advisor.records.trials import Study, StudyKind, Trial
-from advisor.workflows.budget_search import FALLBACKS, BudgetSearch, Measured, budget_study, recorded_trials
-from advisor.workflows.measure import ensure_measured
-from advisor.workflows.objective import batch_sizes, objective
+from advisor.workflows.budget_search import BudgetSearch, Measured, budget_study, recorded_trials
+from advisor.workflows.measure import batch_sizes_that_ran, ensure_measured
+from advisor.workflows.objective import objective
 from advisor.workflows.retuning import compass_at, tuned_names
 from advisor.workflows.spending import EXPECTED_TRIALS, expected_trainings, planned, spending_sentence, spent
+from advisor.workflows.steps_to_target import FALLBACKS
 from advisor.workflows.tools import SessionKeeper, Tools, describe
 
 EPOCHS = 5
@@ -57,7 +58,7 @@ class _Piloting:
         self._tuned = tuned_names(self._description, request.tune)
         measure = replace(request.measure, batch_sizes=request.batch_sizes)
         self._throughput = ensure_measured(tools, keeper, self._description, measure)
-        sizes = batch_sizes(self._throughput, request, self._description)
+        sizes = batch_sizes_that_ran(self._throughput, request.batch_sizes, self._description)
         self._batch_size = sizes[len(sizes) // 2]
         self._seeds = max(LEAST_SEEDS, request.seeds)
 

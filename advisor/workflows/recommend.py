@@ -10,13 +10,17 @@ from advisor.analysis.further import further_sentence
 from advisor.analysis.noise_scale import starting_batch_size
 from advisor.errors import InconclusiveError, WorkloadError
 from advisor.records.description import WorkloadDescription
-from advisor.records.measurement import MeasurementOutcome, Throughput
 from advisor.records.noise_scale import NoiseScale
 from advisor.records.recommendation import Advice, SpendingPlan, Wish
 from advisor.records.requests import RecommendRequest
 from advisor.records.trials import Study, StudyKind, Trial, TrialState
 from advisor.workflows.exploration import Exploration, Note, max_examples, most_batch_sizes
-from advisor.workflows.measure import asked_batch_sizes, ensure_measured
+from advisor.workflows.measure import (
+    UNMEASURED,
+    asked_batch_sizes,
+    batch_sizes_that_ran,
+    ensure_measured,
+)
 from advisor.workflows.noise_scale import noise_scale_hint
 from advisor.workflows.retuning import tuned_names
 from advisor.workflows.spending import (
@@ -35,7 +39,6 @@ from advisor.workflows.tools import SessionKeeper, Tools, describe
 
 BEYOND_SATURATION = 4
 """The curve is explored up to this multiple of the saturation batch size, which bounds the advice itself."""
-UNMEASURED = (MeasurementOutcome.OUT_OF_MEMORY, MeasurementOutcome.FAILED, MeasurementOutcome.TIMEOUT)
 DRAWS = 400
 
 
@@ -65,7 +68,9 @@ class _Recommending:
         tuned_names(self._description, request.tune)  # Refused before anything is measured.
         measure = replace(request.measure, batch_sizes=request.batch_sizes)
         self._throughput = ensure_measured(tools, keeper, self._description, measure)
-        self._candidates = _candidates(self._throughput, request, self._description)
+        self._candidates = batch_sizes_that_ran(
+            self._throughput, request.batch_sizes, self._description, BEYOND_SATURATION
+        )
 
     @property
     def spending(self) -> SpendingPlan:
@@ -191,21 +196,6 @@ class _Recommending:
         if recommendation and recommendation.unmet:
             raise InconclusiveError(recommendation.unmet)
         return advice
-
-
-def _candidates(
-    throughput: Throughput, request: RecommendRequest, description: WorkloadDescription
-) -> Sequence[int]:
-    """Return the batch sizes that were asked for and ran, up to a little beyond saturation, ascending."""
-    asked = asked_batch_sizes(request.batch_sizes, description.training_examples)
-    ran = [row.batch_size for row in throughput.table if row.time_per_step_s and row.batch_size in asked]
-    saturation = throughput.saturation_batch_size
-    if saturation is not None and not request.batch_sizes.listed:
-        ran = [batch_size for batch_size in ran if batch_size <= BEYOND_SATURATION * saturation]
-    if not ran:
-        why = next((row.detail.splitlines()[0] for row in throughput.table if row.outcome in UNMEASURED), "")
-        raise WorkloadError(f"None of the batch sizes asked for could be trained. {why}".strip())
-    return ran
 
 
 def _check_target(description: WorkloadDescription) -> None:

@@ -156,7 +156,7 @@ class BatchSizeSearch:
         second try fails too.
         """
         known = next((trial for trial in self._recorded if self._answers(trial, plan, best)), None)
-        if known:
+        if known and known.number not in self._used:
             self._show(known)  # A run that was killed may have recorded it without showing it.
         trial = known or self._run(plan, best)
         if trial.state is TrialState.FAILED:

@@ -41,21 +41,34 @@ def open_study(
     provenance: Provenance,
 ) -> Study:
     """Return the recorded study of that kind at ``batch_size``, recording it where there is none."""
-    training = description.fingerprint.training
+    target = required_target(description)
     return tools.store.open_study(
-        Study(
-            name=study_name(description.name, training, kind, batch_size),
-            kind=kind,
-            workload=description.name,
-            fingerprint=training,
-            batch_size=batch_size,
-            target=required_target(description),
-            configuration=description.configuration,
-            settings=settings,
-            command=provenance.command,
-            revision=provenance.revision,
-            uncommitted_diff=provenance.uncommitted_diff,
-        )
+        described_study(description, kind, batch_size, target, settings, provenance)
+    )
+
+
+def described_study(
+    description: WorkloadDescription,
+    kind: StudyKind,
+    batch_size: int,
+    target: Target,
+    settings: Mapping[str, object],
+    provenance: Provenance,
+) -> Study:
+    """Return the study of that kind at ``batch_size``, not recorded yet."""
+    training = description.fingerprint.training
+    return Study(
+        name=study_name(description.name, training, kind, batch_size),
+        kind=kind,
+        workload=description.name,
+        fingerprint=training,
+        batch_size=batch_size,
+        target=target,
+        configuration=description.configuration,
+        settings=settings,
+        command=provenance.command,
+        revision=provenance.revision,
+        uncommitted_diff=provenance.uncommitted_diff,
     )
 
 
