@@ -12,8 +12,8 @@ from advisor.analysis.statistics import Floats
 from advisor.records.scaling import BatchSizeResult, ScalingFit
 
 NARROW = 2.0
-MOST_SEEDS = 6
-"""So many fresh seeds at one batch size say nearly all that one more could."""
+MOST_SEEDS = 3
+"""More fresh seeds at one batch size take longer than what they narrow is worth to most users."""
 
 
 @dataclass(frozen=True)
@@ -73,10 +73,11 @@ def spread_kept(quantity: Floats, log_steps: Floats, log_noise: float) -> float:
 def options(
     results: Sequence[BatchSizeResult], candidates: Sequence[int], fit: ScalingFit, seeds: int
 ) -> Sequence[Option]:
-    """Return what could be trained next: each of ``candidates`` not tried yet, and a seed more at the others.
+    """Return what could be trained next: ``candidates`` between those tried, and a seed more at the others.
 
-    ``seeds`` fresh seeds measure a new batch size, at which the search is expected to take as many trials
-    as at the others. None where ``fit`` has no curve.
+    Beyond those tried steps or examples no longer fall, so that these would cost much. ``seeds`` fresh seeds
+    measure a new batch size, at which the search is expected to take as many trials as at the others. None
+    where ``fit`` has no curve.
     """
     curve = fit.estimate
     if curve is None or not fit.draws:
@@ -95,4 +96,5 @@ def options(
     full = {
         size for size, result in tried.items() if len(result.observations) >= MOST_SEEDS or not result.steps
     }
-    return [option(batch_size) for batch_size in sorted({*candidates, *tried} - full)]
+    between = {size for size in candidates if min(tried) < size < max(tried)}
+    return [option(batch_size) for batch_size in sorted({*between, *tried} - full)]
