@@ -81,7 +81,8 @@ class Provenance:
 class RecommendRequest:
     """Find steps to target at each batch size, with the hyperparameters in ``tune`` retuned at each.
 
-    At most ``trials_per_batch_size`` trials select, then ``seeds`` fresh seeds measure. A trial trains on
+    At most ``trials_per_batch_size`` trials select, then ``seeds`` fresh seeds measure (None: as
+    many as the question needs). A trial trains on
     at most ``max_examples_per_trial`` examples (None: a multiple of the training split). All of them together
     use at most ``spend_examples`` examples and ``spend_time_s`` seconds, what is recorded already included.
     ``objective`` None is cost under a deadline alone, else time. One training to the target with the
@@ -94,7 +95,7 @@ class RecommendRequest:
     max_cost: float | None = None
     tune: tuple[str, ...] = ("learning_rate",)
     trials_per_batch_size: int = 12
-    seeds: int = 1
+    seeds: int | None = None
     max_examples_per_trial: int | None = None
     spend_examples: int | None = None
     spend_time_s: float | None = None

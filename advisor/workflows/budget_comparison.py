@@ -28,6 +28,8 @@ from advisor.workflows.spending import (
 from advisor.workflows.steps_to_target import FALLBACKS
 from advisor.workflows.tools import SessionKeeper, Tools, describe
 
+SEEDS = 2
+"""Fresh seeds at each batch size where the user does not say: with one the noise would not be known."""
 MOST_BATCH_SIZES = 5
 """So many, evenly spread, are compared where the user lists none."""
 
@@ -73,6 +75,7 @@ class _Comparing:
         ran = batch_sizes_that_ran(self._throughput, request.batch_sizes, self._description)
         self._sizes = _compared(ran, budget, bool(request.batch_sizes.listed))
         self._too_large = [size for size in request.batch_sizes.listed if not budget.steps(size)]
+        self._seeds = request.seeds or SEEDS
         self._results: dict[int, BudgetResult] = {}
         self._broken: dict[int, SessionError] = {}
 
@@ -85,13 +88,13 @@ class _Comparing:
         trials = min(EXPECTED_TRIALS, request.trials_per_batch_size)
         expected = expected_trainings(
             left,
-            trials + request.seeds,
+            trials + self._seeds,
             examples,
             self._throughput,
             request.prices,
-            f"assuming {trials} trials and {request.seeds} fresh seeds at each batch size",
+            f"assuming {trials} trials and {self._seeds} fresh seeds at each batch size",
         )
-        most = request.trials_per_batch_size + (1 + FALLBACKS) * request.seeds
+        most = request.trials_per_batch_size + (1 + FALLBACKS) * self._seeds
         known = sum(recorded.values())
         return planned(self._sizes, most, examples, self._throughput, request.prices, known, expected)
 
@@ -128,7 +131,7 @@ class _Comparing:
             self._tools, self._keeper, self._description, self._study(batch_size), self._request, steps
         )
         compass = compass_at(batch_size, self._tuned, self._description, self._known())
-        measured = search.run(compass, self._request.seeds)
+        measured = search.run(compass, self._seeds)
         values = [search.value(trial) for trial in measured.fresh] if measured else []
         time_s = self._throughput.time_per_step_s(batch_size)
         result = BudgetResult(

@@ -20,6 +20,8 @@ from advisor.workflows.tools import SessionKeeper, Tools
 
 MOST_BATCH_SIZES = 7
 """Enough to show both regimes and their bend; more narrow the answer little (design of the search)."""
+SEEDS = 1
+"""Fresh seeds at each batch size where the user does not say; more are added where they tell most."""
 LEAST_NARROWING = 0.03
 """Trainings that would narrow the answer by less than this share are not worth their time."""
 EPOCHS_PER_TRIAL = 100
@@ -50,6 +52,7 @@ class Exploration:
         self._tools, self._keeper, self._description = tools, keeper, description
         self._request, self._candidates, self._allowance = request, candidates, allowance
         self._tuned = tuned_names(description, request.tune)
+        self._seeds = request.seeds or SEEDS
         self._searches: dict[int, tuple[BatchSizeSearch, Compass]] = {}
         self.results: dict[int, BatchSizeResult] = {}
         self.broken: dict[int, SessionError] = {}
@@ -108,7 +111,7 @@ class Exploration:
             else next_batch_size(steps, self._candidates, start, MOST_BATCH_SIZES)
         )
         if batch_size is not None:
-            return batch_size, self._request.seeds
+            return batch_size, self._seeds
         return self._where_it_tells_most()
 
     def _where_it_tells_most(self) -> tuple[int, int] | None:
@@ -118,18 +121,18 @@ class Exploration:
             return None
         batch_size = worth.option.batch_size
         known = self.results.get(batch_size)
-        return batch_size, self._request.seeds if known is None else len(known.observations) + 1
+        return batch_size, self._seeds if known is None else len(known.observations) + 1
 
     def _worth(self, fit: ScalingFit) -> Worth | None:
         """Return the trainings that would narrow the half-efficiency batch size most for their examples."""
         results = list(self.results.values())
         new = self._candidates if len(results) < MOST_BATCH_SIZES else ()
-        choices = options(results, new, fit, self._request.seeds)
+        choices = options(results, new, fit, self._seeds)
         return most_telling([choice for choice in choices if choice.batch_size not in self.broken], fit)
 
     def further(self, fit: ScalingFit) -> Worth | None:
         """Return what one more batch size would bring, None where there is none that could be tried."""
-        choices = options(list(self.results.values()), self._candidates, fit, self._request.seeds)
+        choices = options(list(self.results.values()), self._candidates, fit, self._seeds)
         return most_telling([choice for choice in choices if choice.is_new], fit)
 
     def fit(self, draws: int) -> ScalingFit:

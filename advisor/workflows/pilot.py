@@ -60,7 +60,7 @@ class _Piloting:
         self._throughput = ensure_measured(tools, keeper, self._description, measure)
         sizes = batch_sizes_that_ran(self._throughput, request.batch_sizes, self._description)
         self._batch_size = sizes[len(sizes) // 2]
-        self._seeds = max(LEAST_SEEDS, request.seeds)
+        self._seeds = max(LEAST_SEEDS, request.seeds or 0)
 
     @property
     def spending(self) -> SpendingPlan:

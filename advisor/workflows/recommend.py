@@ -7,6 +7,7 @@ from dataclasses import replace
 from advisor.analysis.choice import recommend_batch_size
 from advisor.analysis.divergence import divergence_caveats
 from advisor.analysis.further import further_sentence
+from advisor.analysis.next_evidence import MOST_SEEDS
 from advisor.analysis.noise_scale import starting_batch_size
 from advisor.errors import InconclusiveError, WorkloadError
 from advisor.records.description import WorkloadDescription
@@ -14,7 +15,7 @@ from advisor.records.noise_scale import NoiseScale
 from advisor.records.recommendation import Advice, SpendingPlan, Wish
 from advisor.records.requests import RecommendRequest
 from advisor.records.trials import Study, StudyKind, Trial, TrialState
-from advisor.workflows.exploration import Exploration, Note, max_examples, most_batch_sizes
+from advisor.workflows.exploration import SEEDS, Exploration, Note, max_examples, most_batch_sizes
 from advisor.workflows.measure import (
     UNMEASURED,
     asked_batch_sizes,
@@ -80,11 +81,13 @@ class _Recommending:
             return trial_s(batch_size, self._max_examples, self._throughput)
 
         dearest = sorted(self._candidates, key=cost_s)[-most_batch_sizes(self._request, self._candidates) :]
-        trainings = self._request.trials_per_batch_size + (1 + FALLBACKS) * self._request.seeds
+        seeds = self._request.seeds or SEEDS
+        most_seeds = max(seeds, MOST_SEEDS)
+        trainings = self._request.trials_per_batch_size + (1 + FALLBACKS) * most_seeds
         recorded, prices = self._recorded(), self._request.prices
         expected = expected_spending(
             spread_evenly(self._candidates, most_batch_sizes(self._request, self._candidates)),
-            self._request.seeds,
+            seeds,
             self._max_examples,
             self._throughput,
             prices,

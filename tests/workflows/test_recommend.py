@@ -91,7 +91,7 @@ def test_the_search_needs_few_trials_and_measures_with_fresh_seeds() -> None:
         trials = tools.store.trials(study.name)
         selected = {trial.plan.seed for trial in trials if trial.plan.purpose is TrialPurpose.SELECT}
         fresh = {trial.plan.seed for trial in trials if trial.plan.purpose is TrialPurpose.MEASURE}
-        assert selected == {0} and fresh == set(range(1, 1 + len(fresh)))
+        assert selected == {0} and fresh in ({1}, {1, 2}, {1, 2, 3})
 
 
 def test_a_second_run_trains_nothing_and_answers_the_same() -> None:
@@ -112,7 +112,7 @@ def test_more_seeds_keep_the_trials_and_add_to_them() -> None:
     for before, after in zip(first.results, more.results, strict=True):
         seeds = len(before.observations)
         assert after.observations[:seeds] == before.observations
-        assert len(after.observations) >= max(3, seeds)
+        assert len(after.observations) == 3
 
 
 @pytest.mark.parametrize("call", [3, 60, 300])
