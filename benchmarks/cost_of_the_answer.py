@@ -34,8 +34,8 @@ from advisor.records.scaling import Crossing, Observation, ScalingFit
 from advisor.records.target import Target
 from advisor.records.trials import CurvePoint
 from advisor.wiring import BUNDLED_WORKLOAD, SESSION_ENTRY
+from advisor.workflows.exploration import EPOCHS_PER_TRIAL
 from advisor.workflows.ports import TrainingSession
-from advisor.workflows.recommend import EPOCHS_PER_TRIAL
 from advisor.workflows.steps_to_target import LOOK_RATIO
 
 HERE = Path(__file__).parent

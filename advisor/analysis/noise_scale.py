@@ -43,17 +43,18 @@ def noise_scale(
     return Interval(estimate, min(low, estimate), max(high, estimate), level)
 
 
-def starting_batch_size(candidates: Sequence[int], hint: NoiseScale) -> int:
-    """Return the candidate nearest to the noise scale, in the logarithm.
+def starting_batch_size(candidates: Sequence[int], hint: NoiseScale | None) -> int:
+    """Return the candidate nearest to a quarter of the noise scale, in the logarithm.
 
-    Where the noise scale has no upper end, that is the middle of ``candidates`` (ascending), where a search
-    starts that knows nothing, or the one nearest to the lower end where this is larger.
+    There a search that knows nothing costs few examples, with either end of the curve one or two factors of 4
+    away. Without a noise scale it is the middle of ``candidates`` (ascending); where the noise scale has no
+    upper end, that or a quarter of its lower end, where this is larger.
     """
     middle = candidates[len(candidates) // 2]
-    if hint.interval is None:
+    if hint is None or hint.interval is None:
         return middle
     low, estimate = hint.interval.low, hint.interval.estimate
-    wanted = estimate if math.isfinite(estimate) else max(low, middle)
+    wanted = estimate / 4 if math.isfinite(estimate) else max(low / 4, middle)
     return min(candidates, key=lambda candidate: abs(math.log(candidate / max(wanted, 1.0))))
 
 

@@ -46,7 +46,7 @@ def fit_scaling(
     fraction of additional examples that ends perfect scaling; ``seed`` decides the ``draws`` bootstrap
     draws behind the intervals. Fewer than three batch sizes that reached the target give ``INSUFFICIENT``.
     """
-    evidence = Evidence.of(observations)
+    evidence = Evidence.of(observations).searched_to_the_end(uncertainty)
     if len(evidence.sizes_that_arrived) < FEWEST_BATCH_SIZES:
         return ScalingFit(FitOutcome.INSUFFICIENT, overhead)
     curve, scale = fit_point(evidence)

@@ -83,7 +83,6 @@ def _random_weights(evidence: Evidence, draws: int, random: np.random.Generator)
 def _search_slack(
     evidence: Evidence, uncertainty: Sequence[SearchUncertainty], draws: int, random: np.random.Generator
 ) -> Array:
-    """Return how far below the selected hyperparameters the best ones may lie, shape [draws, n]."""
-    slack = {open_part.batch_size: open_part.log_slack for open_part in uncertainty}
-    width = np.array([slack.get(int(size), 0.0) for size in evidence.sizes])
-    return np.asarray((width * random.uniform(size=(draws, len(width))))[:, evidence.size_of])
+    """Return how far below what is expected of them the best hyperparameters may lie, shape [draws, n]."""
+    width = evidence.log_slack(uncertainty)
+    return np.asarray((width * random.uniform(-0.5, 0.5, (draws, len(width))))[:, evidence.size_of])

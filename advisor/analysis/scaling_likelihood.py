@@ -6,7 +6,7 @@ form, and the loss stays convex in the predicted log steps.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 from scipy.optimize import brentq
 
 from advisor.analysis.scaling_curve import log_excess
-from advisor.records.scaling import Crossing, Observation
+from advisor.records.scaling import Crossing, Observation, SearchUncertainty
 
 Array = npt.NDArray[np.float64]
 
@@ -65,6 +65,16 @@ class Evidence:
             sizes,
             size_of.astype(np.int64),
         )
+
+    def searched_to_the_end(self, uncertainty: Sequence[SearchUncertainty]) -> "Evidence":
+        """Return what an endless search is expected to see: steps lower by half of what is left open."""
+        expected = self.log_steps - self.log_slack(uncertainty)[self.size_of] / 2
+        return replace(self, log_steps=np.where(self.censored, self.log_steps, expected))
+
+    def log_slack(self, uncertainty: Sequence[SearchUncertainty]) -> Array:
+        """Return what the search left open at each of ``sizes``."""
+        slack = {part.batch_size: part.log_slack for part in uncertainty}
+        return np.array([slack.get(int(size), 0.0) for size in self.sizes])
 
     @property
     def sizes_that_arrived(self) -> npt.NDArray[np.int64]:

@@ -1,17 +1,19 @@
 """The search for steps to target over batch sizes: where to look next, and when enough is known."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 
 from advisor.analysis.compass import Compass
-from advisor.analysis.design import from_the_middle, next_batch_size, step_limit
+from advisor.analysis.design import from_the_middle, next_batch_size, step_limit, wanted_batch_size
 from advisor.analysis.next_evidence import Worth, is_settled, most_telling, options
-from advisor.analysis.scaling import fit_scaling
+from advisor.analysis.scaling import fit_scaling, steps_at
 from advisor.errors import SessionError
 from advisor.records.description import WorkloadDescription
 from advisor.records.requests import RecommendRequest
-from advisor.records.scaling import BatchSizeResult, ScalingFit, SearchUncertainty
+from advisor.records.scaling import BatchSizeResult, FitOutcome, ScalingFit, SearchUncertainty
 from advisor.records.target import Target
 from advisor.records.trials import StudyKind, study_name
+from advisor.workflows.pace import Pace
 from advisor.workflows.retuning import compass_at, tuned_names
 from advisor.workflows.spending import Allowance, AllowanceUsedUpError
 from advisor.workflows.steps_to_target import BatchSizeSearch
@@ -24,11 +26,14 @@ SEEDS = 1
 """Fresh seeds at each batch size where the user does not say; more are added where they tell most."""
 LEAST_NARROWING = 0.03
 """Trainings that would narrow the answer by less than this share are not worth their time."""
+LEAST_RETURN = 2.0
+"""Nor are those that narrow it by a smaller share than they add to the cost. (More of the same evidence would
+narrow it with the square root of the cost.)"""
 EPOCHS_PER_TRIAL = 100
 """How long the first trials may look for the target where the user sets no limit; later ones know better."""
 HOPELESS_BATCH_SIZES = 3
 """Where none of so many batch sizes reached the target, no other is tried."""
-DRAWS_IN_SEARCH = 200
+DRAWS = 400
 Note = Callable[[BatchSizeResult, Target], str]
 """Says in words what the search at one batch size found, for the dashboard."""
 
@@ -36,7 +41,7 @@ Note = Callable[[BatchSizeResult, Target], str]
 class Exploration:
     """Looks at batch sizes from ``start`` outwards, then where a training tells most for its cost.
 
-    ``results`` are what was found, ``broken`` the batch sizes that could not be trained, ``cut`` says that
+    Its candidates are the keys of ``times_per_step_s``. ``results`` are what was found, ``broken`` the batch sizes that could not be trained, ``cut`` says that
     the allowance was used up before the search was done.
     """
 
@@ -46,11 +51,12 @@ class Exploration:
         keeper: SessionKeeper,
         description: WorkloadDescription,
         request: RecommendRequest,
-        candidates: Sequence[int],
+        times_per_step_s: Mapping[int, float],
         allowance: Allowance,
     ) -> None:
         self._tools, self._keeper, self._description = tools, keeper, description
-        self._request, self._candidates, self._allowance = request, candidates, allowance
+        self._request, self._allowance = request, allowance
+        self._times_per_step_s, self._candidates = times_per_step_s, sorted(times_per_step_s)
         self._tuned = tuned_names(description, request.tune)
         self._seeds = request.seeds or SEEDS
         self._searches: dict[int, tuple[BatchSizeSearch, Compass]] = {}
@@ -94,30 +100,48 @@ class Exploration:
                     batch_size,
                     limit,
                     self._allowance,
+                    self._pace(batch_size),
                 ),
                 compass_at(batch_size, self._tuned, self._description, self.results),
             )
         search, compass = self._searches[batch_size]
         return search.run(compass, seeds)
 
+    def _pace(self, batch_size: int) -> Pace | None:
+        """Return the pace to expect at ``batch_size`` from the nearest one that reached the target."""
+        reached = [size for size, result in self.results.items() if result.steps]
+        nearest = min(reached, key=lambda size: abs(math.log(size / batch_size)), default=None)
+        return self._searches[nearest][0].pace(batch_size) if nearest else None
+
     def _next(self, start: int) -> tuple[int, int] | None:
         """Return the batch size to look at next and how many fresh seeds it is to have, or None."""
         steps, listed = self._steps, self._request.batch_sizes.listed
         if len(steps) >= HOPELESS_BATCH_SIZES and not any(steps.values()):
             return None
+        fit = self.fit()
         batch_size = (
             from_the_middle(self._candidates, steps)
             if listed
-            else next_batch_size(steps, self._candidates, start, MOST_BATCH_SIZES)
+            else next_batch_size(steps, self._candidates, start, self._wanted(fit), MOST_BATCH_SIZES)
         )
         if batch_size is not None:
             return batch_size, self._seeds
-        return self._where_it_tells_most()
+        return self._where_it_tells_most(fit)
 
-    def _where_it_tells_most(self) -> tuple[int, int] | None:
-        fit = self.fit(DRAWS_IN_SEARCH)
+    def _wanted(self, fit: ScalingFit) -> float:
+        """Return how large a batch size the curve so far calls for, infinite where there is none yet."""
+        if fit.estimate is None:
+            return math.inf
+        twice = 2.0 * max(self.results) if fit.outcome is FitOutcome.LOWER_BOUND else 0.0
+        times_s = {
+            batch_size: time_s * float(steps_at(fit.estimate, batch_size))
+            for batch_size, time_s in self._times_per_step_s.items()
+        }
+        return max(twice, wanted_batch_size(fit.estimate[1], times_s, self.results))
+
+    def _where_it_tells_most(self, fit: ScalingFit) -> tuple[int, int] | None:
         worth = None if is_settled(fit) else self._worth(fit)
-        if worth is None or worth.spread_kept > 1 - LEAST_NARROWING:
+        if worth is None or not self._is_worth_it(worth):
             return None
         batch_size = worth.option.batch_size
         known = self.results.get(batch_size)
@@ -130,12 +154,16 @@ class Exploration:
         choices = options(results, new, fit, self._seeds)
         return most_telling([choice for choice in choices if choice.batch_size not in self.broken], fit)
 
+    def _is_worth_it(self, worth: Worth) -> bool:
+        dearer = 1 + worth.option.examples / max(self._allowance.used.examples, 1)
+        return bool(worth.spread_kept <= min(1 - LEAST_NARROWING, dearer**-LEAST_RETURN))
+
     def further(self, fit: ScalingFit) -> Worth | None:
         """Return what one more batch size would bring, None where there is none that could be tried."""
         choices = options(list(self.results.values()), self._candidates, fit, self._seeds)
         return most_telling([choice for choice in choices if choice.is_new], fit)
 
-    def fit(self, draws: int) -> ScalingFit:
+    def fit(self) -> ScalingFit:
         """Return the curve through what was found."""
         results = self.results.values()
         return fit_scaling(
@@ -144,7 +172,7 @@ class Exploration:
             tried=sorted(self.results),
             overhead=self._request.overhead,
             seed=self._request.seed,
-            draws=draws,
+            draws=DRAWS,
         )
 
     @property

@@ -14,9 +14,11 @@ from advisor.records.session import GradientNorms
 from advisor.workflows.ports import TrainingSession
 from advisor.workflows.tools import SessionKeeper
 
-LEAST_BATCHES, MOST_BATCHES, GRADIENT_EXAMPLES = 32, 256, 8192
-"""The gradients of so many batches are looked at, of so many examples in all where the bounds allow it: the
-smaller a batch, the more of them it takes."""
+LEAST_BATCHES, MOST_BATCHES = 32, 256
+"""The gradients of so many batches are looked at, in a pass over the training examples where the bounds allow
+it: few examples of all that the search will take."""
+STEPS_IN_A_PASS = 64
+"""The batch size is one that makes a pass so many steps, unless that is larger than a middle one."""
 LEAST_STEPS, MOST_STEPS = 100, 200
 """Some way into a training and not near its end: on the bundled digits, at batch size 128 and the usual
 learning rate, the noise scale is 40 at the start, 70 after 20 steps, 260 after 100 and more after 200."""
@@ -43,7 +45,7 @@ def noise_scale_hint(
         session = keeper.session()
         session.reset(batch_size, hyperparameters, seed)
         if _train(session, steps):
-            norms = session.gradient_norms(_batches(batch_size))
+            norms = session.gradient_norms(_batches(description.training_examples, batch_size))
         interval, why = _interval(norms, seed)
     except SessionError as error:
         keeper.drop()
@@ -58,8 +60,14 @@ def noise_scale_hint(
     )
 
 
-def _batches(batch_size: int) -> int:
-    return min(max(GRADIENT_EXAMPLES // batch_size, LEAST_BATCHES), MOST_BATCHES)
+def batch_size_for_noise_scale(candidates: Sequence[int], training_examples: int) -> int:
+    """Return where the noise scale is measured, one of ``candidates`` (ascending)."""
+    middle, wanted = candidates[len(candidates) // 2], training_examples / STEPS_IN_A_PASS
+    return min(candidates, key=lambda one: abs(math.log(one / min(middle, max(wanted, 2.0)))))
+
+
+def _batches(training_examples: int, batch_size: int) -> int:
+    return min(max(training_examples // batch_size, LEAST_BATCHES), MOST_BATCHES)
 
 
 def _train(session: TrainingSession, steps: int) -> bool:

@@ -22,7 +22,7 @@ from advisor.workflows.measure import (
     batch_sizes_that_ran,
     ensure_measured,
 )
-from advisor.workflows.noise_scale import noise_scale_hint
+from advisor.workflows.noise_scale import batch_size_for_noise_scale, noise_scale_hint
 from advisor.workflows.retuning import tuned_names
 from advisor.workflows.spending import (
     Allowance,
@@ -40,7 +40,6 @@ from advisor.workflows.tools import SessionKeeper, Tools, describe
 
 BEYOND_SATURATION = 4
 """The curve is explored up to this multiple of the saturation batch size, which bounds the advice itself."""
-DRAWS = 400
 
 
 def plan(tools: Tools, request: RecommendRequest) -> SpendingPlan:
@@ -109,12 +108,20 @@ class _Recommending:
         noise_scale = self._noise_scale()
         used = with_examples(spent(self._recorded()), noise_scale)
         allowance = Allowance(self._request.spend_examples, self._request.spend_time_s, used)
+        times_s = {
+            row.batch_size: row.time_per_step_s.estimate
+            for row in self._throughput.table
+            if row.time_per_step_s
+        }
         search = Exploration(
-            self._tools, self._keeper, self._description, self._request, self._candidates, allowance
+            self._tools,
+            self._keeper,
+            self._description,
+            self._request,
+            {batch_size: times_s[batch_size] for batch_size in self._candidates},
+            allowance,
         )
-        middle = self._candidates[len(self._candidates) // 2]
-        start = starting_batch_size(self._candidates, noise_scale) if noise_scale else middle
-        search.run(start, note)
+        search.run(starting_batch_size(self._candidates, noise_scale), note)
         return self._advice(search, noise_scale)
 
     def _noise_scale(self) -> NoiseScale | None:
@@ -125,8 +132,8 @@ class _Recommending:
         training = self._description.fingerprint.training
         if earlier and earlier.noise_scale and earlier.description.fingerprint.training == training:
             return earlier.noise_scale
-        middle = self._candidates[len(self._candidates) // 2]
-        found = noise_scale_hint(self._keeper, self._description, middle, {}, self._request.seed)
+        batch_size = batch_size_for_noise_scale(self._candidates, self._description.training_examples)
+        found = noise_scale_hint(self._keeper, self._description, batch_size, {}, self._request.seed)
         self._tools.progress.say(found.sentence)
         return found
 
@@ -166,7 +173,7 @@ class _Recommending:
         studies = self._recorded()
         if not any(result.steps for result in results):
             raise InconclusiveError(search.cut or _nothing_reached(self._description, studies))
-        fit = search.fit(DRAWS)
+        fit = search.fit()
         answers, recommendation, costs = recommend_batch_size(
             self._description,
             self._throughput,

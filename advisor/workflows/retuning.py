@@ -1,9 +1,10 @@
 """Which hyperparameters are retuned at each batch size, and where their search starts."""
 
 import math
+import statistics
 from collections.abc import Mapping, Sequence
 
-from advisor.analysis.compass import Axis, Compass, start_learning_rate
+from advisor.analysis.compass import Axis, Compass, progress, start_learning_rate
 from advisor.analysis.optimizers import PRIORS, prior, search_ranges
 from advisor.analysis.quasi_random import usual_value
 from advisor.errors import WorkloadError
@@ -27,8 +28,9 @@ def compass_at(
     """Return the search over ``names`` at ``batch_size``, begun from what other batch sizes gave."""
     ranges = search_ranges(description)
     axes = (_axis(name, ranges[name], _start(name, batch_size, description, results)) for name in names)
-    known = sum(result.steps is not None for result in results.values())
-    return Compass(tuple(axes), STRIDES[min(known, len(STRIDES) - 1)])
+    known = [progress(one.best, one.steps) for one in results.values() if one.best and one.steps]
+    usual_progress = statistics.median(known) if any(known) else None
+    return Compass(tuple(axes), STRIDES[min(len(known), len(STRIDES) - 1)], usual_progress)
 
 
 def _start(

@@ -2,18 +2,17 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
-from advisor.analysis.compass import Compass, Offsets, Rank, Score
+from advisor.analysis.compass import Compass, Offsets, Rank, Score, best_offsets, progress
 from advisor.analysis.curves import crossing, evaluation_steps
-from advisor.analysis.dominance import is_dominated
+from advisor.analysis.design import LEAST_LIMIT
 from advisor.analysis.fresh_seeds import steps_interval
 from advisor.analysis.optimizers import prior
 from advisor.errors import SessionError
 from advisor.records.description import WorkloadDescription
 from advisor.records.requests import RecommendRequest
 from advisor.records.scaling import BatchSizeResult, Crossing, Observation
-from advisor.records.search_space import HyperparameterValue
 from advisor.records.trials import (
     CurvePoint,
     StudyKind,
@@ -22,6 +21,7 @@ from advisor.records.trials import (
     TrialPurpose,
     TrialState,
 )
+from advisor.workflows.pace import Pace, Values
 from advisor.workflows.spending import Allowance
 from advisor.workflows.studies import open_study, required_target
 from advisor.workflows.tools import SessionKeeper, Tools
@@ -30,20 +30,25 @@ from advisor.workflows.trial import Ending, TrialRunner
 LOOK_RATIO = 1.05
 """Each evaluation comes this much later than the last, so every batch size has equal chances to be caught."""
 FALLBACKS = 3
-"""How often other hyperparameters are measured where a fresh seed of the selected ones fails."""
+"""How often other hyperparameters are measured where most fresh seeds of the selected ones fail."""
+FRESH_LIMIT = 4.0
+"""A fresh seed that takes so many times the steps of the trial that selected has failed: seeds seldom differ
+by more than a factor of 2."""
+
+FIRST_LIMITS = (1 / 32, 1 / 8)
+"""Shares of the limit for first trials with a learning rate from nowhere: one far too small wastes the most."""
 
 LOOKS_THAT_TELL = 4
 """The last median of three and its two neighbours, and one before: earlier ones were looked at before."""
 CUT = "the allowance is used up"
-Values = Mapping[str, HyperparameterValue]
 
 
-@dataclass(frozen=True)
-class Best:
-    """The trial that reached the target in the fewest steps so far."""
+@dataclass
+class Selecting:
+    """How far a selection has come."""
 
-    trial: Trial
-    steps: float
+    scores: dict[Offsets, Score] = field(default_factory=dict)
+    best: Pace | None = None
 
 
 @dataclass(frozen=True)
@@ -54,11 +59,15 @@ class Measured:
     crossings: tuple[Crossing, ...]
 
     @property
-    def merit(self) -> tuple[int, float]:
-        """Failures first, then the mean of the steps; smaller is better."""
+    def failures(self) -> int:
+        """How many runs did not reach the target."""
+        return sum(found.censored for found in self.crossings)
+
+    @property
+    def merit(self) -> tuple[float, float]:
+        """The share of failures first, then the mean of the steps; smaller is better."""
         interval = steps_interval(self.crossings, 0.0)
-        failures = sum(found.censored for found in self.crossings)
-        return failures, interval.estimate if interval else 0.0
+        return self.failures / len(self.crossings), interval.estimate if interval else 0.0
 
 
 class BatchSizeSearch:
@@ -73,9 +82,10 @@ class BatchSizeSearch:
         batch_size: int,
         step_limit: int,
         allowance: Allowance,
+        pace: Pace | None,
     ) -> None:
         self._tools, self._request, self._limit = tools, request, step_limit
-        self._allowance = allowance
+        self._allowance, self._pace_elsewhere = allowance, pace
         self._target = required_target(description)
         self._study = open_study(
             tools,
@@ -90,56 +100,93 @@ class BatchSizeSearch:
         self._runner = TrialRunner(tools.store, keeper, self._study)
         self._recorded = list(tools.store.trials(self._study.name))
         self._used: dict[int, Trial] = {}
+        self._chosen: Offsets | None = None
 
     def run(self, compass: Compass, seeds: int) -> BatchSizeResult:
         """Search with ``compass``, then measure with ``seeds`` fresh seeds what it selects.
 
         Raises :class:`~advisor.workflows.spending.AllowanceUsedUpError` where a training had to be cut.
         """
-        scores = self._select(compass)
+        compass, scores = self._select(compass)
         measured: list[Measured] = []
         left = _ranked(scores)
+        if self._chosen in left:  # Others failed with a fresh seed before, and more seeds do not mend that.
+            left = [self._chosen, *_gentler_first([one for one in left if one != self._chosen], self._chosen)]
         while left and len(measured) <= FALLBACKS:
             point = left[0]
-            measured.append(Measured(point, self._measure(compass.values(point), seeds)))
-            if not any(found.censored for found in measured[-1].crossings):
+            measured.append(Measured(point, self._measure(compass.values(point), seeds, scores[point])))
+            if 2 * measured[-1].failures <= seeds:
                 break
             left = _gentler_first(left[1:], point)
-        return self._result(compass, scores, min(measured, key=lambda one: one.merit, default=None))
+        best = min(measured, key=lambda one: one.merit, default=None)
+        self._chosen = best.point if best else None
+        return self._result(compass, scores, best)
 
-    def _select(self, compass: Compass) -> Mapping[Offsets, Score]:
-        scores: dict[Offsets, Score] = {}
-        best: Best | None = None
-        while len(scores) < self._request.trials_per_batch_size:
-            point = compass.propose(scores)
-            if point is None:
+    def pace(self, other: int) -> Pace | None:
+        """Return the pace to expect at batch size ``other``, None where no fresh seed arrived here."""
+        batch_size = self._study.batch_size
+        for trial in self._used.values():
+            found = crossing(trial.curve, self._target).steps
+            if trial.plan.purpose is TrialPurpose.MEASURE and found is not None:
+                return Pace(trial.curve, found).elsewhere(batch_size, other)
+        return None
+
+    def _select(self, compass: Compass) -> tuple[Compass, Mapping[Offsets, Score]]:
+        """Return the scores of the trials, and the search that placed them.
+
+        Where nothing is known of the learning rate yet, short trials far apart come first.
+        """
+        so_far, most = Selecting(), self._request.trials_per_batch_size
+        for share in FIRST_LIMITS if compass.usual_progress is None else ():
+            coarse = replace(compass, strides=compass.strides[:1])
+            self._search(coarse, so_far, math.ceil(share * self._limit), most)
+            if so_far.best or not so_far.scores:
                 break
-            limit = min(self._limit, best.trial.steps) if best else self._limit
+            most -= len(so_far.scores)
+            compass, so_far = compass.moved(best_offsets(so_far.scores)), Selecting()
+        self._search(compass, so_far, self._limit, most)
+        return compass, so_far.scores
+
+    def _search(self, compass: Compass, so_far: Selecting, limit: int, most: int) -> None:
+        """Go on until the best is bracketed or ``most`` trials are known, each of at most ``limit`` steps."""
+        scores = so_far.scores
+        while len(scores) < most and (point := compass.propose(scores)) is not None:
+            best = so_far.best
+            limit = min(limit, best.curve[-1].step) if best else limit
+            paces = [pace for pace in (best, self._pace_elsewhere) if pace]
             plan = TrialPlan(compass.values(point), self._request.seed, TrialPurpose.SELECT, limit)
-            trial = self._trial(plan, best)
+            trial = self._trial(plan, paces)
             found = crossing(trial.curve, self._target)
-            scores[point] = self._score(trial, found)
+            scores[point] = self._score(trial, found, paces)
             if found.steps is not None and (best is None or found.steps < best.steps):
-                best = Best(trial, found.steps)
-        return scores
+                so_far.best = Pace(trial.curve, found.steps, rate=progress(trial.plan.hyperparameters, 1))
 
-    def _measure(self, values: Values, seeds: int) -> tuple[Crossing, ...]:
-        first = self._request.seed + 1
-        plans = [
-            TrialPlan(values, seed, TrialPurpose.MEASURE, self._limit) for seed in range(first, first + seeds)
-        ]
-        return tuple(self._fresh(self._trial(plan)) for plan in plans)
+    def _measure(self, values: Values, seeds: int, score: Score) -> tuple[Crossing, ...]:
+        """Return what fresh seeds need, until most of them failed."""
+        limit = self._limit
+        if score.rank is Rank.REACHED:
+            limit = min(limit, max(LEAST_LIMIT, math.ceil(FRESH_LIMIT * score.value)))
+        crossings: list[Crossing] = []
+        for seed in range(self._request.seed + 1, self._request.seed + 1 + seeds):
+            trial = self._trial(TrialPlan(values, seed, TrialPurpose.MEASURE, limit))
+            crossings.append(self._fresh(trial, limit))
+            if 2 * sum(found.censored for found in crossings) > seeds:
+                break
+        return tuple(crossings)
 
-    def _fresh(self, trial: Trial) -> Crossing:
+    def _fresh(self, trial: Trial, limit: int) -> Crossing:
         """Return the crossing; a diverged run would have needed more than any number of steps."""
         found = crossing(trial.curve, self._target)
-        return found if found.steps is not None else Crossing(None, float(self._limit), None)
+        return found if found.steps is not None else Crossing(None, float(limit), None)
 
-    def _score(self, trial: Trial, found: Crossing) -> Score:
+    def _score(self, trial: Trial, found: Crossing, paces: Sequence[Pace]) -> Score:
         if found.steps is not None:
-            return Score(Rank.REACHED, found.steps)
+            return Score(Rank.REACHED, found.steps, steps=found.steps)
         if trial.state is TrialState.INFEASIBLE:
             return Score(Rank.INFEASIBLE, float(trial.plan.hyperparameters.get("learning_rate", 0.0)))
+        needed = float(trial.steps)
+        if trial.state is TrialState.STOPPED:
+            needed = min((pace.steps_when_behind for pace in paces), default=needed)
         metric, last = self._target.metric, trial.curve[-1]
         missing = (abs(point.metrics[metric] - self._target.value) for point in trial.curve)
         loss = last.training_loss
@@ -147,20 +194,21 @@ class BatchSizeSearch:
             Rank.TOO_SLOW,
             min(filter(math.isfinite, missing), default=math.inf),
             loss if loss is not None and math.isfinite(loss) else math.inf,
+            needed,
         )
 
-    def _trial(self, plan: TrialPlan, best: Best | None = None) -> Trial:
+    def _trial(self, plan: TrialPlan, paces: Sequence[Pace] = ()) -> Trial:
         """Return a recorded trial that answers ``plan``, or run it; a session that failed gets one more try.
 
-        It is stopped where it is far behind ``best``. Raises :class:`~advisor.errors.SessionError` where the
+        It is stopped where it is far behind any of ``paces``. Raises :class:`~advisor.errors.SessionError` where the
         second try fails too.
         """
-        known = next((trial for trial in self._recorded if self._answers(trial, plan, best)), None)
+        known = next((trial for trial in self._recorded if self._answers(trial, plan, paces)), None)
         if known and known.number not in self._used:
             self._show(known)  # A run that was killed may have recorded it without showing it.
-        trial = known or self._run(plan, best)
+        trial = known or self._run(plan, paces)
         if trial.state is TrialState.FAILED:
-            trial = self._run(plan, best)
+            trial = self._run(plan, paces)
         if trial.state is TrialState.FAILED:
             raise SessionError(
                 f"Training at batch size {self._study.batch_size:,} failed twice. {trial.reason}"
@@ -168,24 +216,24 @@ class BatchSizeSearch:
         self._used[trial.number] = trial
         return trial
 
-    def _answers(self, trial: Trial, plan: TrialPlan, best: Best | None) -> bool:
+    def _answers(self, trial: Trial, plan: TrialPlan, paces: Sequence[Pace]) -> bool:
         """Return whether a recorded trial had the same values and seed, and ran far enough."""
         same = (trial.plan.hyperparameters, trial.plan.seed) == (plan.hyperparameters, plan.seed)
-        return same and trial.plan.purpose is plan.purpose and self._far_enough(trial, plan, best)
+        return same and trial.plan.purpose is plan.purpose and self._far_enough(trial, plan, paces)
 
-    def _far_enough(self, trial: Trial, plan: TrialPlan, best: Best | None) -> bool:
+    def _far_enough(self, trial: Trial, plan: TrialPlan, paces: Sequence[Pace]) -> bool:
         if trial.state is TrialState.INFEASIBLE:
             return True
         if trial.state is TrialState.STOPPED:
-            return self._is_far_behind(trial.curve, best)
+            return self._is_far_behind(trial.curve, plan, paces)
         reached = crossing(trial.curve, self._target).steps is not None
         return trial.state is TrialState.COMPLETE and (reached or trial.steps >= plan.max_steps)
 
-    def _run(self, plan: TrialPlan, best: Best | None) -> Trial:
+    def _run(self, plan: TrialPlan, paces: Sequence[Pace]) -> Trial:
         self._tell(plan)
         looks = evaluation_steps(plan.max_steps, LOOK_RATIO)
         self._allowance.check()
-        trial = self._runner.run(None, plan, looks, lambda curve: self._watch(curve, best))
+        trial = self._runner.run(None, plan, looks, lambda curve: self._watch(curve, plan, paces))
         self._recorded.append(trial)
         self._allowance.add(self._study.batch_size, trial)
         self._show(trial)
@@ -196,17 +244,17 @@ class BatchSizeSearch:
     def _show(self, trial: Trial) -> None:
         self._tools.board.add(self._study.name, trial, crossing(trial.curve, self._target).steps)
 
-    def _watch(self, curve: Sequence[CurvePoint], best: Best | None) -> Ending | None:
+    def _watch(self, curve: Sequence[CurvePoint], plan: TrialPlan, paces: Sequence[Pace]) -> Ending | None:
         if crossing(curve[-LOOKS_THAT_TELL:], self._target).steps is not None:
             found = crossing(curve, self._target)
             return Ending(TrialState.COMPLETE, f"reached the target in {found.steps:,.1f} steps")
-        if self._is_far_behind(curve, best):
+        if self._is_far_behind(curve, plan, paces):
             return Ending(TrialState.STOPPED, f"far behind the best trial at step {curve[-1].step:,}")
         is_within = self._allowance.covers(self._study.batch_size, curve)
         return None if is_within else Ending(TrialState.STOPPED, CUT)
 
-    def _is_far_behind(self, curve: Sequence[CurvePoint], best: Best | None) -> bool:
-        return best is not None and is_dominated(curve, best.trial.curve, best.steps, self._target)
+    def _is_far_behind(self, curve: Sequence[CurvePoint], plan: TrialPlan, paces: Sequence[Pace]) -> bool:
+        return any(pace.leaves_behind(curve, plan.hyperparameters, self._target) for pace in paces)
 
     def _tell(self, plan: TrialPlan) -> None:
         values = ", ".join(
