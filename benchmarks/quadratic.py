@@ -13,6 +13,7 @@ import math
 import sys
 import time
 from collections.abc import Sequence
+from copy import deepcopy
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cache
@@ -32,7 +33,7 @@ from advisor.records.target import Target
 from advisor.reporting.note import search_note
 from advisor.reporting.progress import QuietProgress
 from advisor.training.quadratic_session import QuadraticSessions, QuadraticSettings
-from advisor.workflows.recommend import recommend
+from advisor.workflows.recommend import plan, recommend
 from advisor.workflows.tools import Tools
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
@@ -40,7 +41,7 @@ from tests.fakes.memory_board import MemoryBoard
 from tests.fakes.memory_store import MemoryStore
 
 SIZES = [2**power for power in range(15)]
-TARGETS = 15
+TARGETS = 20
 """Random targets of a row, each asked for by as many studies."""
 TARGET_SHARES = 0.01, 0.1
 """The loss aimed at, as a share of the loss of the untrained model."""
@@ -102,16 +103,29 @@ def fitted_half_efficiency(settings: QuadraticSettings, sizes: Sequence[int]) ->
     return half.estimate
 
 
-def advise(settings: QuadraticSettings, seed: int) -> Advice:
+def advise(settings: QuadraticSettings, store: MemoryStore, seed: int) -> Advice:
     """Run the whole of `recommend`; what it records is kept in memory, since a database takes longest."""
-    tools = Tools(QuadraticSessions(settings), MemoryStore(), MemoryBoard(), QuietProgress(), LoadWatch())
-    request = RecommendRequest(batch_sizes=BatchSizes(1, SIZES[-1]), max_examples_per_trial=10**9, seed=seed)
-    return recommend(tools, request, search_note)
+    return recommend(_tools(settings, deepcopy(store)), _request(seed), search_note)
 
 
-def study(settings: QuadraticSettings, seed: int) -> Tally:
+def measured(settings: QuadraticSettings) -> MemoryStore:
+    """Return a store with the throughput, which is the same in every study: its times follow a model."""
+    store = MemoryStore()
+    plan(_tools(settings, store), _request(seed=0))
+    return store
+
+
+def _tools(settings: QuadraticSettings, store: MemoryStore) -> Tools:
+    return Tools(QuadraticSessions(settings), store, MemoryBoard(), QuietProgress(), LoadWatch())
+
+
+def _request(seed: int) -> RecommendRequest:
+    return RecommendRequest(batch_sizes=BatchSizes(1, SIZES[-1]), max_examples_per_trial=10**9, seed=seed)
+
+
+def study(settings: QuadraticSettings, store: MemoryStore, seed: int) -> Tally:
     """Ask for advice once and compare it with the truth."""
-    advice = advise(settings, seed)
+    advice = advise(settings, store, seed)
     half, recommended = advice.fit.half_efficiency_batch_size, advice.recommendation
     assert half is not None and recommended is not None
     sizes = sorted(result.batch_size for result in advice.results)
@@ -145,7 +159,8 @@ def settings_of(row: str, target: int) -> QuadraticSettings:
 def studies(row: str, target: int, count: int) -> list[Tally]:
     """Return the studies of one target."""
     settings = settings_of(row, target)
-    return [study(settings, 1000 * (count * target + number)) for number in range(count)]
+    store = measured(settings)
+    return [study(settings, store, 1000 * (count * target + number)) for number in range(count)]
 
 
 def figures(tallies: Sequence[Tally]) -> dict[str, float]:

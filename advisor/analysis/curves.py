@@ -82,7 +82,7 @@ def diverged(points: Sequence[CurvePoint]) -> bool:
     first evaluation speaks against it: the first examples may only have been easy.
     """
     losses = [point.training_loss for point in points if point.training_loss is not None]
-    if not all(math.isfinite(loss) for loss in losses):
+    if not all(map(math.isfinite, losses)):
         return True
     if len(losses) < 3 or losses[0] == 0 or _validates(points):
         return False

@@ -9,6 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
+from random import Random
 from typing import TypeVar
 
 import numpy as np
@@ -258,8 +259,8 @@ class QuadraticSession:
         noise = self._settings.evaluation_noise
         if not noise:
             return 1.0
-        random = np.random.default_rng([hash(astuple(run)) % 2**63])
-        return math.exp(noise * random.standard_normal())
+        which = (run.batch_size, run.learning_rate, run.momentum, run.seed, run.step)
+        return math.exp(noise * Random(hash(which)).gauss(0.0, 1.0))
 
     def _progress(self) -> float:
         """Return how many steps of the expected training have been made."""

@@ -11,7 +11,6 @@ from advisor.errors import InconclusiveError, SessionError, WorkloadError
 from advisor.records.budget_comparison import Agreement, Budget, BudgetComparison, BudgetKind, BudgetResult
 from advisor.records.recommendation import SpendingPlan
 from advisor.records.requests import RecommendRequest
-from advisor.records.scaling import BatchSizeResult
 from advisor.records.trials import Study, StudyKind, TrialState
 from advisor.workflows.budget_search import BudgetSearch, budget_study, recorded_trials
 from advisor.workflows.measure import batch_sizes_that_ran, ensure_measured
@@ -130,7 +129,8 @@ class _Comparing:
         search = BudgetSearch(
             self._tools, self._keeper, self._description, self._study(batch_size), self._request, steps
         )
-        compass = compass_at(batch_size, self._tuned, self._description, self._known())
+        optima = {size: found.best for size, found in self._results.items() if found.best}
+        compass = compass_at(batch_size, self._tuned, self._description, optima)
         measured = search.run(compass, self._seeds)
         values = [search.value(trial) for trial in measured.fresh] if measured else []
         time_s = self._throughput.time_per_step_s(batch_size)
@@ -147,24 +147,6 @@ class _Comparing:
         )
         search.say(self._found(result))
         return result
-
-    def _known(self) -> Mapping[int, BatchSizeResult]:
-        """Return what was found so far as the start of the next search takes it."""
-        return {
-            size: BatchSizeResult(
-                size,
-                found.best,
-                found.at_edge,
-                found.trials,
-                found.infeasible,
-                (),
-                found.steps,
-                None,
-                False,
-                0.0,
-            )
-            for size, found in self._results.items()
-        }
 
     def _found(self, result: BudgetResult) -> str:
         what = f"validation {self._objective.metric} within {result.steps:,} steps"

@@ -1,9 +1,10 @@
 """The search for steps to target over batch sizes: where to look next, and when enough is known."""
 
 import math
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 
-from advisor.analysis.compass import Compass
+from advisor.analysis.compass import Compass, progress
 from advisor.analysis.design import from_the_middle, next_batch_size, step_limit, wanted_batch_size
 from advisor.analysis.next_evidence import Worth, is_settled, most_telling, options
 from advisor.analysis.scaling import fit_scaling, steps_at
@@ -102,10 +103,17 @@ class Exploration:
                     self._allowance,
                     self._pace(batch_size),
                 ),
-                compass_at(batch_size, self._tuned, self._description, self.results),
+                self._compass(batch_size),
             )
         search, compass = self._searches[batch_size]
         return search.run(compass, seeds)
+
+    def _compass(self, batch_size: int) -> Compass:
+        found = [result for result in self.results.values() if result.best and result.steps]
+        optima = {result.batch_size: result.best for result in found if result.best}
+        usual = [progress(result.best, result.steps) for result in found if result.best and result.steps]
+        usual_progress = statistics.median(usual) if usual else None
+        return compass_at(batch_size, self._tuned, self._description, optima, usual_progress)
 
     def _pace(self, batch_size: int) -> Pace | None:
         """Return the pace to expect at ``batch_size`` from the nearest one that reached the target."""
@@ -155,7 +163,8 @@ class Exploration:
         return most_telling([choice for choice in choices if choice.batch_size not in self.broken], fit)
 
     def _is_worth_it(self, worth: Worth) -> bool:
-        dearer = 1 + worth.option.examples / max(self._allowance.used.examples, 1)
+        spent = sum(search.examples for search, _ in self._searches.values())
+        dearer = 1 + worth.option.examples / spent
         return bool(worth.spread_kept <= min(1 - LEAST_NARROWING, dearer**-LEAST_RETURN))
 
     def further(self, fit: ScalingFit) -> Worth | None:

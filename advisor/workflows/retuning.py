@@ -1,16 +1,17 @@
 """Which hyperparameters are retuned at each batch size, and where their search starts."""
 
 import math
-import statistics
 from collections.abc import Mapping, Sequence
 
-from advisor.analysis.compass import Axis, Compass, progress, start_learning_rate
+from advisor.analysis.compass import Axis, Compass, start_learning_rate
 from advisor.analysis.optimizers import PRIORS, prior, search_ranges
 from advisor.analysis.quasi_random import usual_value
 from advisor.errors import WorkloadError
 from advisor.records.description import WorkloadDescription
-from advisor.records.scaling import BatchSizeResult
-from advisor.records.search_space import Distribution, Float, Scale
+from advisor.records.search_space import Distribution, Float, HyperparameterValue, Scale
+
+Optima = Mapping[int, Mapping[str, HyperparameterValue]]
+"""The best hyperparameters found at each batch size."""
 
 STRIDES = ((2.0, 1.0, 0.5), (1.0, 0.5), (0.5,))
 """In doublings, with no, one, or more other batch sizes known.
@@ -23,28 +24,28 @@ def compass_at(
     batch_size: int,
     names: Sequence[str],
     description: WorkloadDescription,
-    results: Mapping[int, BatchSizeResult],
+    optima: Optima,
+    usual_progress: float | None = None,
 ) -> Compass:
-    """Return the search over ``names`` at ``batch_size``, begun from what other batch sizes gave."""
+    """Return the search over ``names`` at ``batch_size``, begun from the ``optima`` of other batch sizes.
+
+    ``usual_progress`` is that of :class:`~advisor.analysis.compass.Compass`.
+    """
     ranges = search_ranges(description)
-    axes = (_axis(name, ranges[name], _start(name, batch_size, description, results)) for name in names)
-    known = [progress(one.best, one.steps) for one in results.values() if one.best and one.steps]
-    usual_progress = statistics.median(known) if any(known) else None
-    return Compass(tuple(axes), STRIDES[min(len(known), len(STRIDES) - 1)], usual_progress)
+    axes = (_axis(name, ranges[name], _start(name, batch_size, description, optima)) for name in names)
+    return Compass(tuple(axes), STRIDES[min(len(optima), len(STRIDES) - 1)], usual_progress)
 
 
-def _start(
-    name: str, batch_size: int, description: WorkloadDescription, results: Mapping[int, BatchSizeResult]
-) -> float:
+def _start(name: str, batch_size: int, description: WorkloadDescription, optima: Optima) -> float:
     """Return where the search starts: the neighbour's optimum, the learning rate scaled."""
-    optima = {size: float(result.best[name]) for size, result in results.items() if result.best}
+    known = {size: float(best[name]) for size, best in optima.items()}
     range_ = search_ranges(description)[name]
     usual = float(usual_value(range_, description.optimizer_hyperparameters.get(name)))
     if name == "learning_rate":
         exponent = prior(description.optimizer).learning_rate_exponent
-        return start_learning_rate(optima, batch_size, exponent, usual)
-    nearest = sorted(optima, key=lambda other: abs(math.log(other / batch_size)))
-    return optima[nearest[0]] if nearest else usual
+        return start_learning_rate(known, batch_size, exponent, usual)
+    nearest = sorted(known, key=lambda other: abs(math.log(other / batch_size)))
+    return known[nearest[0]] if nearest else usual
 
 
 def _axis(name: str, range_: object, start: float) -> Axis:

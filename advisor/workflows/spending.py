@@ -183,6 +183,8 @@ class Allowance:
 
     def covers(self, batch_size: int, curve: Sequence[CurvePoint]) -> bool:
         """Return whether a training that came as far as ``curve`` may go on."""
+        if self.examples is None and self.seconds is None:
+            return True
         after = _sum(self.used, batch_size, curve)
         within = self.examples is None or after.examples < self.examples
         return within and (self.seconds is None or after.wall_s < self.seconds)

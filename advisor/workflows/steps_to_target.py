@@ -122,6 +122,11 @@ class BatchSizeSearch:
         self._chosen = best.point if best else None
         return self._result(compass, scores, best)
 
+    @property
+    def examples(self) -> int:
+        """How many examples the trials used here took, now or in an earlier run."""
+        return self._study.batch_size * sum(trial.steps for trial in self._used.values())
+
     def pace(self, other: int) -> Pace | None:
         """Return the pace to expect at batch size ``other``, None where no fresh seed arrived here."""
         batch_size = self._study.batch_size
@@ -137,7 +142,7 @@ class BatchSizeSearch:
         Where nothing is known of the learning rate yet, short trials far apart come first.
         """
         so_far, most = Selecting(), self._request.trials_per_batch_size
-        for share in FIRST_LIMITS if compass.usual_progress is None else ():
+        for share in FIRST_LIMITS if compass.axes and compass.usual_progress is None else ():
             coarse = replace(compass, strides=compass.strides[:1])
             self._search(coarse, so_far, math.ceil(share * self._limit), most)
             if so_far.best or not so_far.scores:

@@ -1,11 +1,21 @@
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from advisor.analysis.compass import Axis, Compass, Offsets, Rank, Score, best_offsets, start_learning_rate
+from advisor.analysis.compass import (
+    LEFT_OPEN,
+    Axis,
+    Compass,
+    Offsets,
+    Rank,
+    Score,
+    best_offsets,
+    start_learning_rate,
+)
 from advisor.records.search_space import Float
 
 RATES = Float(1e-6, 1e3, log=True)
@@ -106,22 +116,49 @@ def test_a_search_over_recorded_scores_takes_the_same_way() -> None:
     assert list(run(rate_search(0.05), steps)) == list(run(rate_search(0.05), steps))
 
 
-def test_slack_is_the_vertex_of_the_parabola() -> None:
-    compass = rate_search(1.0, (0.5,))
-    curve = {offset: math.exp((offset - 0.1) ** 2) for offset in (-0.5, 0.0, 0.5)}
-    scores = {(offset,): Score(Rank.REACHED, value) for offset, value in curve.items()}
-    assert compass.log_slack((0.0,), scores) == pytest.approx(0.01)
+@pytest.mark.parametrize("upper", Rank)
+def test_slack_is_a_share_of_the_finest_stride_by_the_upper_neighbour(upper: Rank) -> None:
+    compass = rate_search(1.0, (1.0, 0.5))
+    best, slower = Score(Rank.REACHED, 100.0), Score(Rank.TOO_SLOW, 0.1)
+    scores = {(0.0,): best, (-0.5,): slower, (0.5,): Score(upper, 120.0)}
+    assert compass.log_slack((0.0,), scores) == pytest.approx(LEFT_OPEN[upper] * math.log(2) / 2)
 
 
-def test_slack_counts_what_was_stopped_or_never_tried() -> None:
+def test_slack_counts_what_was_never_tried() -> None:
     compass = rate_search(1.0, (1.0, 0.5))
     best = {(0.0,): Score(Rank.REACHED, 100.0)}
     assert compass.log_slack((0.0,), best) == pytest.approx(math.log(2))
-    slower, diverged = Score(Rank.TOO_SLOW, 0.1), Score(Rank.INFEASIBLE, 2.0)
+    slower = Score(Rank.TOO_SLOW, 0.1)
     assert compass.log_slack((0.0,), {**best, (0.5,): slower}) == pytest.approx(math.log(2))
-    assert compass.log_slack((0.0,), {**best, (0.5,): slower, (-0.5,): slower}) == 0
-    cliff = compass.log_slack((0.0,), {**best, (0.5,): diverged, (-0.5,): slower})
-    assert 0 < cliff < 0.1
+
+
+@given(bend=st.floats(0.5, 2.0), sharpness=st.floats(1.5, 12.0))
+def test_the_most_that_is_left_open_is_within_the_stride(bend: float, sharpness: float) -> None:
+    """No rate within the bracket needs fewer steps than the plateau allows."""
+    compass = rate_search(1.0)
+    scores = run(
+        compass, lambda learning_rate: 10 / learning_rate * (1 + (learning_rate / bend) ** sharpness)
+    )
+    point = best_offsets(scores)
+    assert 0 <= compass.log_slack(point, scores) <= math.log(2) / 2
+
+
+def too_slow(steps: float) -> dict[Offsets, Score]:
+    return {(0.0,): Score(Rank.TOO_SLOW, 0.1, steps=steps)}
+
+
+def test_the_side_to_try_first_follows_from_steps_times_rate() -> None:
+    compass = replace(rate_search(0.5, (1.0, 0.5)), usual_progress=10.0)
+    assert compass.propose(too_slow(25.0)) == (1.0,)
+    assert compass.propose(too_slow(32.0)) == (-1.0,)
+    assert compass.propose({(0.0,): Score(Rank.REACHED, 32.0, steps=32.0)}) == (-1.0,)
+
+
+def test_a_search_that_moves_starts_at_the_values_of_its_point() -> None:
+    compass = Compass((Axis("learning_rate", RATES, 0.1), Axis("momentum", MOMENTA, 0.9)), (2.0, 1.0))
+    point = (1.0, -0.5)
+    moved = compass.moved(point)
+    assert moved.values(moved.origin) == pytest.approx(compass.values(point))
 
 
 def test_equal_results_are_told_apart_by_the_training_loss() -> None:
@@ -140,9 +177,28 @@ def test_equal_results_are_told_apart_by_the_training_loss() -> None:
     batch_size=st.integers(0, 12).map(lambda power: 2**power),
 )
 def test_the_start_follows_the_scaling_rule(exponent: float, rate: float, batch_size: int) -> None:
-    expected = rate * (batch_size / 32) ** exponent
-    assert start_learning_rate({32: rate}, batch_size, exponent, 1.0) == pytest.approx(expected)
-    assert start_learning_rate({}, batch_size, exponent, rate) == pytest.approx(expected)
+    none, full = start_learning_rate({}, 32, exponent, rate), rate * (batch_size / 32) ** exponent
+    assert none == pytest.approx(rate)
+    assert start_learning_rate({}, batch_size, exponent, rate) == pytest.approx(full)
+    between = start_learning_rate({32: rate}, batch_size, exponent, 1.0)
+    assert between == pytest.approx(math.sqrt(rate * full))  # It may have saturated, or not at all.
+
+
+@given(
+    exponent=st.sampled_from([0.5, 1.0]),
+    critical=st.floats(2.0, 2000.0),
+    batch_size=st.integers(0, 14).map(lambda power: 2**power),
+)
+def test_the_start_is_near_a_rate_that_saturates(exponent: float, critical: float, batch_size: int) -> None:
+    """Rates of the form 1 / (1 + critical / batch size), raised to the exponent, are met within a doubling."""
+
+    def rate(size: int) -> float:
+        return (1 + critical / size) ** -exponent
+
+    known = {size: rate(size) for size in (16, 64, 256)}
+    start = start_learning_rate(known, batch_size, exponent, 1.0)
+    away = abs(math.log2(batch_size / min(known, key=lambda size: abs(math.log(size / batch_size)))))
+    assert abs(math.log2(start / rate(batch_size))) <= max(0.5, away * exponent / 2 + 1e-9)
 
 
 def test_a_saturated_learning_rate_stays_where_it_is() -> None:

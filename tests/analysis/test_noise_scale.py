@@ -121,19 +121,20 @@ SIZES = (8, 32, 128, 512, 2048)
 @pytest.mark.parametrize(
     ("found", "expected"),
     [
-        (around(130), 128),
-        (around(65), 128),  # nearer than 32 in the logarithm alone
-        (around(63), 32),
-        (around(1.5), 8),
+        (around(520), 128),
+        (around(260), 128),  # nearer than 32 in the logarithm alone
+        (around(252), 32),
+        (around(6), 8),
         (around(1e9), 2048),
         (hint(Interval(0.0, 0.0, 0.0)), 8),
         (hint(None), 128),
+        (None, 128),
         (hint(Interval(math.inf, 20.0, math.inf)), 128),
-        (hint(Interval(math.inf, 900.0, math.inf)), 512),
+        (hint(Interval(math.inf, 3600.0, math.inf)), 512),
         (hint(Interval(math.inf, 0.0, math.inf)), 128),
     ],
 )
-def test_the_search_starts_near_the_noise_scale(found: NoiseScale, expected: int) -> None:
+def test_the_search_starts_near_a_quarter_of_the_noise_scale(found: NoiseScale | None, expected: int) -> None:
     assert starting_batch_size(SIZES, found) == expected
 
 
@@ -142,5 +143,6 @@ def test_no_candidate_is_nearer_than_the_one_it_starts_at(exponents: list[int], 
     candidates = sorted(2**exponent for exponent in exponents)
     chosen = starting_batch_size(candidates, around(estimate))
     assert chosen in candidates
-    distance = abs(math.log(chosen / max(estimate, 1.0)))
-    assert all(distance <= abs(math.log(other / max(estimate, 1.0))) + 1e-12 for other in candidates)
+    wanted = max(estimate / 4, 1.0)
+    distance = abs(math.log(chosen / wanted))
+    assert all(distance <= abs(math.log(other / wanted)) + 1e-12 for other in candidates)

@@ -84,7 +84,9 @@ class MemoryStore:
             raise StorageError(
                 f"Step {point.step} of trial {number} of the study {study!r} is recorded already."
             )
-        curve = tuple(sorted((*trial.curve, point), key=lambda known: known.step))
+        curve = (*trial.curve, point)
+        if trial.curve and point.step < trial.curve[-1].step:
+            curve = tuple(sorted(curve, key=lambda known: known.step))
         self._trials[study][number] = replace(trial, curve=curve)
 
     def finish_trial(

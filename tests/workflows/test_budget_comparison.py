@@ -40,7 +40,7 @@ class UntargetedSessions:
 def true_losses(budget: Budget) -> Mapping[int, float]:
     """The least loss within the budget at each batch size, over a fine grid of learning rates."""
     model = QuadraticModel.power_law()
-    rates = [2.0 ** (power / 4) for power in range(-28, 5)]
+    rates = [2.0 ** (power / 16) for power in range(-112, 20)]
     return {
         size: min(Trajectory(model, size, rate, 0.0).loss(budget.steps(size)) for rate in rates)
         for size in SIZES

@@ -98,9 +98,9 @@ def test_what_recommend_found_is_where_tuning_starts(tmp_path: Path) -> None:
     advice = recommend(
         tools, RecommendRequest(batch_sizes=BatchSizes(16, 256), seeds=1, max_examples_per_trial=10**9)
     )
-    known = next(result for result in advice.results if result.batch_size == 64)
+    known = advice.results[0]
     assert known.best is not None and known.steps is not None
-    result = tune(tools, TuneRequest(64, trials=6), tmp_path)
+    result = tune(tools, TuneRequest(known.batch_size, trials=6), tmp_path)
     trials = tools.store.trials(result.study.name)
     assert trials[0].plan.hyperparameters["learning_rate"] == known.best["learning_rate"]
     assert trials[0].plan.max_steps == pytest.approx(3 * known.steps, rel=0.01)
