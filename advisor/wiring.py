@@ -257,10 +257,12 @@ def import_curve(
     :class:`~advisor.errors.SpecError` with all faults of the file.
     """
     from advisor.reporting.progress import QuietProgress
+    from advisor.specs.choices import check_price
     from advisor.specs.curve_file import load_curve_file
     from advisor.workflows.import_curve import import_curves
 
     request = ImportRequest(Path(file), columns or {}, where or {}, **_joined({}, choices))
+    check_price(request.prices, request.max_cost)
     runs = load_curve_file(request.file, request.columns, request.where)
     return import_curves(runs, request, progress or QuietProgress())
 

@@ -83,29 +83,37 @@ class Grid:
     @property
     def fit(self) -> ScalingFit:
         seen = [
-            Observation(size, Crossing(steps, steps / LOOK_RATIO, steps))
+            Observation(
+                size,
+                Crossing(steps, steps / LOOK_RATIO, steps)
+                if steps
+                else Crossing(None, float(self.limits[size]), None),
+            )
             for size, found in self.fresh.items()
             for steps in found
-            if steps is not None
+            if any(self.cells[size])
         ]
         return fit_scaling(seen, [], self.question.batch_sizes, 0.2, seed=0)
 
     def steps(self, batch_size: int) -> float:
-        """Return the geometric mean of steps to target over fresh seeds."""
-        found = self.fresh[batch_size]
-        return math.inf if None in found else statistics.geometric_mean(one for one in found if one)
+        """Return the median of steps to target over fresh seeds."""
+        return statistics.median(one or math.inf for one in self.fresh[batch_size])
 
-    def examples(self, random: np.random.Generator) -> float:
-        """Return the examples that the grid takes with the lossless cap, on average over random orders."""
-        return sum(
-            size * _capped_steps([one or limit for one in self.cells[size]], random)
-            for size, limit in self.limits.items()
-        )
+    def spent(self, random: np.random.Generator) -> tuple[float, float]:
+        """Return the examples and evaluations of the grid with the lossless cap, the mean over orders."""
+        examples = evaluations = 0.0
+        for size, limit in self.limits.items():
+            steps = _capped([one or limit for one in self.cells[size]], random)
+            examples += size * float(steps.sum(axis=1).mean())
+            looks = np.array(list(evaluation_steps(limit, LOOK_RATIO)))
+            evaluations += float((np.searchsorted(looks, steps) + 1).sum(axis=1).mean())
+        return examples, evaluations
 
 
-def _capped_steps(steps: Sequence[float], random: np.random.Generator) -> float:
+def _capped(steps: Sequence[float], random: np.random.Generator) -> np.ndarray:
+    """Return the steps that each training takes in many random orders, shape [orders, trainings]."""
     orders = random.permuted(np.tile(steps, (ORDERS, 1)), axis=1)
-    return float(np.minimum.accumulate(orders, axis=1).sum(axis=1).mean())
+    return np.minimum.accumulate(orders, axis=1)
 
 
 def train(session: TrainingSession, batch_size: int, rate: float, seed: int, target: Target, limit: int):
@@ -171,23 +179,30 @@ class Answer:
     """One advice beside the grid."""
 
     cost: float
+    cost_with_evaluations: float
     off: float
     slower: float
     batch_size: int
     trainings: int
 
 
-def compare(found: Grid, advice: Advice, grid_examples: float, half: float) -> Answer:
-    """Return what ``advice`` spent, how far its half-efficiency is off, and what its choice loses."""
+def compare(found: Grid, advice: Advice, examples: float, evaluations: float, half: float) -> Answer:
+    """Return what ``advice`` spent, how far its half-efficiency is off, and what its choice loses.
+
+    An example that is evaluated counts as a third of one that is trained on: it has no backward pass.
+    """
     assert advice.recommendation is not None and advice.fit.half_efficiency_batch_size is not None
     times = {
         size: time_s.estimate * found.steps(size)
         for size in found.question.batch_sizes
         if (time_s := advice.throughput.time_per_step_s(size)) is not None
     }
-    chosen = advice.recommendation.batch_size
+    chosen, spent = advice.recommendation.batch_size, advice.spent
+    evaluation = advice.description.examples["validation"] / 3
     return Answer(
-        cost=advice.spent.examples / grid_examples,
+        cost=spent.examples / examples,
+        cost_with_evaluations=(spent.examples + evaluation * spent.evaluations)
+        / (examples + evaluation * evaluations),
         off=advice.fit.half_efficiency_batch_size.estimate / half,
         slower=times[chosen] / min(times.values()) - 1,
         batch_size=chosen,
@@ -199,15 +214,19 @@ def report(name: str, found: Grid) -> bool:
     """Ask with each seed and print how the answers compare; return whether all keep the limits."""
     half = found.fit.half_efficiency_batch_size
     assert half is not None
-    examples = found.examples(np.random.default_rng(0))
+    examples, evaluations = found.spent(np.random.default_rng(0))
     print(
-        f"{name}: the grid takes {examples:,.0f} examples; half efficiency {half.estimate:.0f} "
-        f"({half.low:.0f}–{half.high:.0f}), {found.fit.outcome.name}"
+        f"{name}: the grid takes {examples:,.0f} examples and {evaluations:,.0f} evaluations;\n"
+        f"  half efficiency {half.estimate:.0f} ({half.low:.0f}–{half.high:.0f}), {found.fit.outcome.name}"
     )
-    answers = [compare(found, ask(found.question, seed), examples, half.estimate) for seed in ADVISOR_SEEDS]
+    answers = [
+        compare(found, ask(found.question, seed), examples, evaluations, half.estimate)
+        for seed in ADVISOR_SEEDS
+    ]
     for one in answers:
         print(
-            f"  cost {one.cost:6.1%}   half efficiency × {one.off:4.2f}   batch size {one.batch_size:5}, "
+            f"  cost {one.cost:6.1%} (with evaluations {one.cost_with_evaluations:6.1%})   "
+            f"half efficiency × {one.off:4.2f}   batch size {one.batch_size:5}, "
             f"slower by {one.slower:5.1%}   {one.trainings} trainings"
         )
     cost, slower = (statistics.median(getattr(one, what) for one in answers) for what in ("cost", "slower"))

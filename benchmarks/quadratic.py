@@ -13,8 +13,8 @@ import math
 import sys
 import time
 from collections.abc import Sequence
-from copy import deepcopy
 from concurrent.futures import ProcessPoolExecutor
+from copy import deepcopy
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import repeat

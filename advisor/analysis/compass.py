@@ -126,9 +126,9 @@ class Compass:
     def log_slack(self, point: Offsets, scores: Mapping[Offsets, Score]) -> float:
         """Return how much lower ln(steps) may be near ``point`` than at it: what the search left open.
 
-        A side that was not tried counts with the whole of its gap (at most the widest stride), since steps may
-        fall in proportion to the learning rate. So they may within the finest stride, up to a cliff: that
-        counts with a share of the stride, by what became of the upper neighbour (:data:`LEFT_OPEN`).
+        A side that was not tried counts with the whole of its gap (at most the widest stride), since steps
+        may fall in proportion to the learning rate. So they may within the finest stride, up to a cliff:
+        that counts with a share of the stride, by what became of the upper neighbour (:data:`LEFT_OPEN`).
         """
         if scores[point].rank is not Rank.REACHED:
             return 0.0

@@ -13,7 +13,7 @@ MARGIN_DOWN, MARGIN_UP = 3.0, 2.0
 LEAST_LIMIT = 20
 """Steps that a trial may always take: evaluations of few steps are far apart."""
 BEYOND_THE_TURN = 2.2
-"""How many times the turn of the curve the largest batch size is to be: a tenth above what an answer needs."""
+"""How many times the turn of the curve the largest batch size is to be: a tenth more than an answer needs."""
 GAIN_THAT_COUNTS = 0.05
 """A time to the target that is shorter by less is not worth a larger batch size to try."""
 
@@ -66,8 +66,8 @@ def step_limit(steps: Mapping[int, float | None], batch_size: int, max_examples:
 
     Steps never rise with the batch size and examples never fall with it (Shallue et al. 2019,
     arXiv 1811.03600), so the nearest batch size known gives a bound. A margin leaves room for noise and for
-    learning rates off the optimum; it is smaller upwards, where the bound itself leaves some. ``max_examples``
-    bounds every trial.
+    learning rates off the optimum; it is smaller upwards, where the bound itself leaves some.
+    ``max_examples`` bounds every trial.
     """
     ceiling = max(1, max_examples // batch_size)
     reached = {other: value for other, value in steps.items() if value is not None}

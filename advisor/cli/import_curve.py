@@ -37,6 +37,7 @@ def _pairs(_context: click.Context, _option: click.Parameter, given: tuple[str, 
     help="Only the lines of the file with this value. Repeatable.",
 )
 @options.objective
+@options.limits
 @options.overhead
 @options.prices
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the intervals (0).")
@@ -81,3 +82,6 @@ def command(
     options.show(format_, found, imported.text, imported.as_json, imported.as_csv)
     if all(curve.advice.fit.outcome is FitOutcome.INSUFFICIENT for curve in found.curves):
         raise InconclusiveError(f"No curve can be fitted. {found.curves[0].missing}")
+    unmet = [curve.advice.recommendation.unmet for curve in found.curves if curve.advice.recommendation]
+    if any(unmet):
+        raise InconclusiveError(" ".join(sentence for sentence in unmet if sentence))

@@ -1,7 +1,7 @@
 """What several commands take alike."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from enum import StrEnum
@@ -10,6 +10,7 @@ from typing import Any, TextIO, TypeVar
 import click
 
 from advisor import wiring
+from advisor.errors import SpecError
 from advisor.records.recommendation import Objective, Prices
 from advisor.workflows.ports import Progress
 
@@ -89,6 +90,34 @@ def objective(function: Function) -> Function:
     )(function)
 
 
+def limits(function: Function) -> Function:
+    """Add --deadline and --max-cost."""
+    function = click.option(
+        "--max-cost",
+        type=FiniteNumber(min=0),
+        help="Most money for one training to the target; the fastest within it is named.",
+    )(function)
+    return click.option(
+        "--deadline",
+        "deadline_s",
+        metavar="DURATION",
+        callback=duration,
+        help="Longest time to the target, such as 90s, 30min, 2h or 1d; the cheapest within it is named.",
+    )(function)
+
+
+def duration(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
+    """Return the seconds of a text such as 30min."""
+    from advisor.specs.duration import parse_duration
+
+    if value is None:
+        return None
+    try:
+        return parse_duration(value)
+    except SpecError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 def overhead(function: Function) -> Function:
     """Add --overhead."""
     return click.option(
@@ -99,13 +128,36 @@ def overhead(function: Function) -> Function:
 
 
 def prices(function: Function) -> Function:
-    """Add --price, --currency and --power."""
+    """Add --price, --currency, --power and --upfront-cost."""
     amount = FiniteNumber(min=0)
+    function = click.option(
+        "--upfront-cost",
+        "upfront_costs",
+        metavar="N=AMOUNT",
+        multiple=True,
+        callback=_upfront_costs,
+        help="What changing to batch size N costs once; may be given for several.",
+    )(function)
     function = click.option("--power", "power_w", type=amount, help="Watts that one device draws.")(function)
     function = click.option("--currency", help="Currency of the price (USD).")(function)
     return click.option("--price", "price_per_device_hour", type=amount, help="Price of a device-hour.")(
         function
     )
+
+
+def _upfront_costs(
+    context: click.Context, option: click.Parameter, values: Sequence[str]
+) -> Mapping[int, float] | None:
+    """Return amounts by batch size from texts such as 512=200."""
+    pairs = [value.partition("=") for value in values]
+    sizes, amounts = click.IntRange(min=1), FiniteNumber(min=0)
+    costs = {
+        int(sizes(size, option, context)): amounts.convert(amount, option, context)
+        for size, _, amount in pairs
+    }
+    if len(costs) < len(pairs):
+        raise click.BadParameter("a batch size has one upfront cost: name each once, as in 512=200.")
+    return costs or None
 
 
 def with_prices(choices: Mapping[str, Any]) -> Mapping[str, Any]:

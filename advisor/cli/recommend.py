@@ -1,60 +1,22 @@
 """``advisor recommend``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
 
 from advisor import wiring
 from advisor.cli import options, without_target
-from advisor.errors import SpecError
 
 _UNTRAINED = ("minimum", "maximum", "listed")
 """The choices that matter where nothing is trained."""
-
-
-def _duration(_context: click.Context, _option: click.Parameter, value: str | None) -> float | None:
-    from advisor.specs.duration import parse_duration
-
-    if value is None:
-        return None
-    try:
-        return parse_duration(value)
-    except SpecError as error:
-        raise click.BadParameter(str(error)) from None
-
-
-def _upfront_costs(
-    context: click.Context, option: click.Parameter, values: Sequence[str]
-) -> Mapping[int, float] | None:
-    """Return amounts by batch size from texts such as 512=200."""
-    pairs = [value.partition("=") for value in values]
-    sizes, amounts = click.IntRange(min=1), options.FiniteNumber(min=0)
-    costs = {
-        int(sizes(size, option, context)): amounts.convert(amount, option, context)
-        for size, _, amount in pairs
-    }
-    if len(costs) < len(pairs):
-        raise click.BadParameter("a batch size has one upfront cost: name each once, as in 512=200.")
-    return costs or None
 
 
 @click.command("recommend")
 @options.workload
 @options.batch_sizes
 @options.objective
-@click.option(
-    "--deadline",
-    "deadline_s",
-    metavar="DURATION",
-    callback=_duration,
-    help="Longest time to the target, such as 90s, 30min, 2h or 1d; the cheapest within it is named.",
-)
-@click.option(
-    "--max-cost",
-    type=options.FiniteNumber(min=0),
-    help="Most money for one training to the target; the fastest within it is named.",
-)
+@options.limits
 @click.option(
     "--tune",
     metavar="NAME,NAME,…",
@@ -82,19 +44,11 @@ def _upfront_costs(
     "--spend-time",
     "spend_time_s",
     metavar="DURATION",
-    callback=_duration,
+    callback=options.duration,
     help="Time that all trainings together may take, such as 30min, recorded ones included.",
 )
 @options.overhead
 @options.prices
-@click.option(
-    "--upfront-cost",
-    "upfront_costs",
-    metavar="N=AMOUNT",
-    multiple=True,
-    callback=_upfront_costs,
-    help="What changing to batch size N costs once; may be given for several.",
-)
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of trainings and intervals (0).")
 @click.option("--dry-run", is_flag=True, help="Say what may be spent, and stop before the first training.")
 @click.option(

@@ -19,7 +19,9 @@ class ImportRequest:
     file: Path
     columns: Mapping[str, str] = field(default_factory=dict)
     where: Mapping[str, str] = field(default_factory=dict)
-    objective: Objective = Objective.TIME
+    objective: Objective | None = None
+    deadline_s: float | None = None
+    max_cost: float | None = None
     overhead: float = 0.2
     prices: Prices = field(default_factory=Prices)
     seed: int = 0

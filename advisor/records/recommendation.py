@@ -144,12 +144,16 @@ class RuleOfThumb:
 
 @dataclass(frozen=True)
 class Spent:
-    """What the advisor used up: training and evaluation together in ``wall_s``."""
+    """What the advisor used up: training and evaluation together in ``wall_s``.
+
+    ``examples`` are those trained on; each of the ``evaluations`` takes the validation split once.
+    """
 
     examples: int = 0
     steps: int = 0
     trials: int = 0
     wall_s: float = 0.0
+    evaluations: int = 0
 
 
 @dataclass(frozen=True)

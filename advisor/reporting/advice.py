@@ -59,8 +59,8 @@ def rule_of_thumb_parts(found: RuleOfThumb) -> Iterator[RenderableType]:
 def spent_sentence(spent: Spent) -> str:
     """Return what was used up, in one sentence."""
     return (
-        f"{number(spent.trials)} trials, {number(spent.steps)} steps, {number(spent.examples)} examples, "
-        f"{duration(float(spent.wall_s))} of training and evaluation."
+        f"{number(spent.trials)} trials, {number(spent.steps)} steps, {number(spent.examples)} examples "
+        f"and {number(spent.evaluations)} evaluations, {duration(float(spent.wall_s))} in all."
     )
 
 

@@ -42,8 +42,9 @@ Note = Callable[[BatchSizeResult, Target], str]
 class Exploration:
     """Looks at batch sizes from ``start`` outwards, then where a training tells most for its cost.
 
-    Its candidates are the keys of ``times_per_step_s``. ``results`` are what was found, ``broken`` the batch sizes that could not be trained, ``cut`` says that
-    the allowance was used up before the search was done.
+    The batch sizes that it may look at are the keys of ``times_per_step_s``. ``results`` are what was found,
+    ``broken`` the batch sizes that could not be trained, ``cut`` says that the allowance was used up before
+    the search was done.
     """
 
     def __init__(

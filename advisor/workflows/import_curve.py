@@ -47,7 +47,7 @@ def _advice(
         seed=request.seed,
         draws=DRAWS,
     )
-    wish = Wish(objective=request.objective)
+    wish = Wish(request.deadline_s, request.max_cost, request.objective)
     answers, recommendation, costs = recommend_batch_size(
         description, throughput, results, fit, request.prices, wish, request.seed, WORKLOAD
     )

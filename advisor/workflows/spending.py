@@ -157,6 +157,7 @@ def spent(studies: Iterable[tuple[int, Sequence[Trial]]]) -> Spent:
         steps=sum(trial.steps for _, trial in rows),
         trials=len(rows),
         wall_s=sum(trial.wall_s for _, trial in rows),
+        evaluations=sum(len(trial.curve) for _, trial in rows),
     )
 
 
@@ -206,4 +207,5 @@ def _sum(before: Spent, batch_size: int, curve: Sequence[CurvePoint]) -> Spent:
         before.steps + steps,
         before.trials + 1,
         before.wall_s + wall_s,
+        before.evaluations + len(curve),
     )

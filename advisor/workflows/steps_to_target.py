@@ -36,7 +36,7 @@ FRESH_LIMIT = 4.0
 by more than a factor of 2."""
 
 FIRST_LIMITS = (1 / 32, 1 / 8)
-"""Shares of the limit for first trials with a learning rate from nowhere: one far too small wastes the most."""
+"""Shares of the limit for first trials at a learning rate from nowhere: one far too small wastes the most."""
 
 LOOKS_THAT_TELL = 4
 """The last median of three and its two neighbours, and one before: earlier ones were looked at before."""
@@ -205,8 +205,8 @@ class BatchSizeSearch:
     def _trial(self, plan: TrialPlan, paces: Sequence[Pace] = ()) -> Trial:
         """Return a recorded trial that answers ``plan``, or run it; a session that failed gets one more try.
 
-        It is stopped where it is far behind any of ``paces``. Raises :class:`~advisor.errors.SessionError` where the
-        second try fails too.
+        It is stopped where it is far behind any of ``paces``. Raises :class:`~advisor.errors.SessionError`
+        where the second try fails too.
         """
         known = next((trial for trial in self._recorded if self._answers(trial, plan, paces)), None)
         if known and known.number not in self._used:

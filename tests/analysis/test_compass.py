@@ -190,7 +190,7 @@ def test_the_start_follows_the_scaling_rule(exponent: float, rate: float, batch_
     batch_size=st.integers(0, 14).map(lambda power: 2**power),
 )
 def test_the_start_is_near_a_rate_that_saturates(exponent: float, critical: float, batch_size: int) -> None:
-    """Rates of the form 1 / (1 + critical / batch size), raised to the exponent, are met within a doubling."""
+    """Rates of the form 1 / (1 + critical / batch size), to the exponent, are met within a doubling."""
 
     def rate(size: int) -> float:
         return (1 + critical / size) ** -exponent

@@ -62,7 +62,7 @@ def noisy_curve(batch_size: int, rate: float, most: int, random: np.random.Gener
 
 
 def test_it_hardly_ever_stops_the_better_one_and_saves_something() -> None:
-    """Rates a factor of √2 apart on both sides of the best, with noise; smaller ones may lag in proportion."""
+    """Rates a factor of √2 apart around the best, with noise; smaller ones may lag in proportion."""
     random, target = np.random.default_rng(3), Target("loss", at_most=0.3)
     stopped = wrongly = steps = steps_without = 0
     for batch_size in (2, 4, 8):

@@ -105,3 +105,15 @@ def test_the_python_api_answers_alike(tmp_path: Path) -> None:
     assert curve.advice.answers.critical is not None
     with pytest.raises(SpecError, match="Got overhead=0"):
         advisor.import_curve(tmp_path / "any.csv", overhead=0)
+
+
+def test_limits_are_held_against_what_the_file_says(ask: Ask, tmp_path: Path) -> None:
+    lines = ["batch_size,steps_to_target,time_per_step_s", "64,2450,0.018", "256,890,0.042", "1024,650,0.150"]
+    file = tmp_path / "curve.csv"
+    file.write_text("\n".join(lines), encoding="utf-8")
+    (curve,) = ask(str(file), "--deadline", "1h", "--max-cost", "1", "--price", "2.5")["curves"]
+    answer = curve["recommendation"]
+    assert answer["unmet"] is None and answer["time_to_target_s"]["high"] <= 3600
+    assert answer["money"]["high"] <= 1
+    assert "within the deadline of 1.00 s" in ask(str(file), "--deadline", "1s", status=3)
+    assert "--max-cost compares money" in ask(str(file), "--max-cost", "1", status=1)

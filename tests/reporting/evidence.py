@@ -37,7 +37,7 @@ from tests.analysis.evidence import (
 )
 
 SIZES = [8, 16, 32, 64, 128, 256, 512]
-SPENT = Spent(examples=1_234_567, steps=43_210, trials=52, wall_s=41.5)
+SPENT = Spent(examples=1_234_567, steps=43_210, trials=52, wall_s=41.5, evaluations=2_345)
 
 
 def throughput() -> Throughput:
