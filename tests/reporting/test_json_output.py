@@ -40,7 +40,7 @@ RECOMMENDATION = {
     "why", "caveats", "unmet", "pareto", "consumption", "break_even", "next",
 }  # fmt: skip
 ANSWERS = {"largest_feasible", "fastest_per_example", "critical", "fastest_to_target", "cheapest_to_target"}
-SPENT = {"examples", "steps", "trials", "wall_s"}
+SPENT = {"examples", "steps", "trials", "wall_s", "evaluations"}
 TUNE = {"study", "configuration", "batch_size", "trials", "best", "health", "seed_spread", "spent"}
 BEST = {"number", "hyperparameters", "value", "step", "checkpoint"}
 CONFIGURATION = {"workers", "devices", "device_kind", "precision", "xla", "steps_per_call"}
