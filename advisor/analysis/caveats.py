@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from advisor.analysis.quantities import count, number, percent
 from advisor.analysis.reasons import Choice
 from advisor.analysis.statistics import spread_factor
+from advisor.records.description import WorkloadDescription
 from advisor.records.scaling import BatchSizeResult, FitOutcome
 
 WIDE = 2.0
@@ -15,6 +16,10 @@ CONTRADICTION = 4.0
 """Batch sizes further apart than this factor contradict one another on a grid of factors of two."""
 
 
+FEW_VALIDATION_EXAMPLES = 100
+"""Of fewer examples each counts for more than 1 % of a metric such as accuracy."""
+
+
 def caveats(choice: Choice) -> Iterator[str]:
     """Yield what a reader should know before trusting the choice, the gravest first."""
     yield from _caveats_on_steps(choice)
@@ -22,6 +27,17 @@ def caveats(choice: Choice) -> Iterator[str]:
     yield from _caveats_on_range(choice)
     yield from _caveats_on_curve(choice)
     yield from _caveats_on_tuning(choice.results)
+
+
+def caveats_on_validation(description: WorkloadDescription) -> Iterator[str]:
+    """Yield what a small validation split does to the steps to a target on it."""
+    examples = description.examples["validation"]
+    if examples < FEW_VALIDATION_EXAMPLES:
+        yield (
+            f"The validation split has {examples:,} examples, each of which counts for "
+            f"{percent(1 / examples)} of its result, so that the steps to the target are partly luck: use "
+            f"{FEW_VALIDATION_EXAMPLES:,} or more."
+        )
 
 
 def _caveats_on_steps(choice: Choice) -> Iterator[str]:

@@ -29,8 +29,9 @@ class Rank(IntEnum):
 
 LEFT_OPEN = {Rank.REACHED: 0.5, Rank.TOO_SLOW: 0.1, Rank.INFEASIBLE: 0.4}
 """How much a finer search may still gain, as a share of the finest stride, beside an upper neighbour of that
-rank. (On the noisy quadratic model, at a stride of a factor √2, the selected rates need 6 %, 2 % and 4 % more
-steps than the best ones: half of what these shares give.)"""
+rank: half of it is expected. (On the noisy quadratic model, at a stride of a factor √2, the selected rates
+need 6 %, 2 % and 4 % more steps than the best ones on the mean, and 16 % beside one that reached the target
+at a large batch size.)"""
 
 
 @dataclass(frozen=True, order=True)
@@ -75,9 +76,9 @@ class Compass:
     Where momentum is searched, the learning rate is scaled to keep learning rate / (1 − momentum), the
     effective learning rate, so that the two axes are nearly independent.
 
-    ``usual_progress`` is steps × effective learning rate of the best trials at other batch sizes, None where
-    there are none. It is alike at all batch sizes with SGD, a constant below the best learning rate and more
-    than that above it, so that it tells on which side of a trial the better one lies.
+    ``usual_progress`` is steps × effective learning rate to expect of the best trial, from those at other
+    batch sizes; None where there are none. It is a constant below the best learning rate and more than that
+    above it, so that it tells on which side of a trial the better one lies.
     """
 
     axes: tuple[Axis, ...]
@@ -143,13 +144,17 @@ class Compass:
         return LEFT_OPEN[upper.rank if upper else Rank.TOO_SLOW] * self.strides[-1] * math.log(2)
 
     def _sides(self, best: Offsets, scores: Mapping[Offsets, Score]) -> Sequence["_Side"]:
-        signs = (-1, 1) if self._is_above(best, scores[best]) else (1, -1)
-        return [self._side(best, axis, sign, scores) for axis in range(len(self.axes)) for sign in signs]
+        is_above, diverged = self._is_above(best, scores[best]), scores[best].rank is Rank.INFEASIBLE
+        return [
+            self._side(best, axis, sign, scores)
+            for axis in range(len(self.axes))
+            for sign in ((-1, 1) if diverged or (is_above and axis == 0) else (1, -1))
+        ]
 
     def _is_above(self, point: Offsets, score: Score) -> bool:
-        """Return whether the best learning rate is rather below that at ``point``."""
-        if score.rank is Rank.INFEASIBLE or self.usual_progress is None:
-            return score.rank is Rank.INFEASIBLE
+        """Return whether the best learning rate, the first axis, is rather below that at ``point``."""
+        if self.usual_progress is None or not point or self.axes[0].name != "learning_rate":
+            return False
         return progress(self.values(point), score.steps) > PROGRESS_ABOVE * self.usual_progress
 
     def _side(self, best: Offsets, axis: int, sign: int, scores: Mapping[Offsets, Score]) -> "_Side":

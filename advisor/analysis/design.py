@@ -3,6 +3,8 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 
+from advisor.analysis.scaling_outcome import END_OF_RANGE
+
 FALL_THAT_COUNTS = 0.10
 """Steps (or examples) that fall by less than this share from one batch size to the next do not count."""
 
@@ -10,9 +12,10 @@ FALL_THAT_COUNTS = 0.10
 FEWEST_REACHED = 4
 """Fewer batch sizes that reached the target show no curve that could be trusted."""
 MARGIN_DOWN, MARGIN_UP = 3.0, 2.0
+"""A trial may take so many times the steps that another batch size bounds."""
 LEAST_LIMIT = 20
 """Steps that a trial may always take: evaluations of few steps are far apart."""
-BEYOND_THE_TURN = 2.2
+BEYOND_THE_TURN = 1.1 * END_OF_RANGE
 """How many times the turn of the curve the largest batch size is to be: a tenth more than an answer needs."""
 GAIN_THAT_COUNTS = 0.05
 """A time to the target that is shorter by less is not worth a larger batch size to try."""
@@ -26,9 +29,9 @@ def next_batch_size(
     ``steps`` maps the batch sizes looked at to steps to target (None: not reached). The first is the one
     nearest to ``start``. From there it goes over ``candidates`` (ascending) by factors of 4: downwards until
     examples to target have fallen by less than a tenth, since small batches cost few examples, then upwards,
-    by a factor of 2 where ``wanted`` is near, until steps have over a factor of 4, which they do from 6 times
-    the half-efficiency batch size on, or ``wanted`` is reached. Where too few reached the target, others
-    follow, further down if there are any; at most ``most`` in all.
+    by a factor of 2 where ``wanted`` is near, until steps have over a factor of 4, which they do from about
+    10 times the half-efficiency batch size on, or ``wanted`` is reached. Where too few reached the target,
+    others follow, further down if there are any; at most ``most`` in all.
     """
     if not steps:
         return min(candidates, key=lambda candidate: abs(math.log(candidate / start)))

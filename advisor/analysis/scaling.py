@@ -42,8 +42,10 @@ def fit_scaling(
 ) -> ScalingFit:
     """Fit steps to target against batch size; see :mod:`advisor.analysis.scaling_curve` for the curve.
 
-    ``tried`` are all batch sizes looked at, also those that never reached the target; ``overhead`` is the
-    fraction of additional examples that ends perfect scaling; ``seed`` decides the ``draws`` bootstrap
+    The curve is what an endless search is expected to need: below the observations by half of what
+    ``uncertainty`` says that their searches left open. ``tried`` are all batch sizes looked at, also those
+    that never reached the target; ``overhead`` is the fraction of additional examples that ends perfect
+    scaling; ``seed`` decides the ``draws`` bootstrap
     draws behind the intervals. Fewer than three batch sizes that reached the target give ``INSUFFICIENT``.
     """
     evidence = Evidence.of(observations).searched_to_the_end(uncertainty)

@@ -8,6 +8,7 @@ import click
 from advisor import wiring
 from advisor.cli import options
 from advisor.errors import InconclusiveError
+from advisor.records.imported import ImportedCurve
 from advisor.records.scaling import FitOutcome
 
 
@@ -82,6 +83,13 @@ def command(
     options.show(format_, found, imported.text, imported.as_json, imported.as_csv)
     if all(curve.advice.fit.outcome is FitOutcome.INSUFFICIENT for curve in found.curves):
         raise InconclusiveError(f"No curve can be fitted. {found.curves[0].missing}")
-    unmet = [curve.advice.recommendation.unmet for curve in found.curves if curve.advice.recommendation]
-    if any(unmet):
+    unmet = [_unmet(curve) for curve in found.curves]
+    if {"deadline_s", "max_cost"} & choices.keys() and any(unmet):
         raise InconclusiveError(" ".join(sentence for sentence in unmet if sentence))
+
+
+def _unmet(curve: ImportedCurve) -> str:
+    """Return why no batch size is within the limits, empty where one is."""
+    recommendation = curve.advice.recommendation
+    sentence = recommendation.unmet if recommendation else curve.missing
+    return f"{curve.task}: {sentence}" if curve.task and sentence else sentence or ""

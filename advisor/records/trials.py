@@ -26,7 +26,7 @@ class TrialPurpose(StrEnum):
 
 
 class TrialState(StrEnum):
-    """How a trial stands; one that was far behind the best of its study is stopped."""
+    """How a trial stands; one that was far behind the best ones is stopped."""
 
     RUNNING = "running"
     COMPLETE = "complete"

@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from advisor.analysis.compass import Compass, progress
 from advisor.analysis.design import from_the_middle, next_batch_size, step_limit, wanted_batch_size
 from advisor.analysis.next_evidence import Worth, is_settled, most_telling, options
+from advisor.analysis.optimizers import prior
+from advisor.analysis.resampling import is_trusted
 from advisor.analysis.scaling import fit_scaling, steps_at
 from advisor.errors import SessionError
 from advisor.records.description import WorkloadDescription
@@ -17,7 +19,7 @@ from advisor.records.trials import StudyKind, study_name
 from advisor.workflows.pace import Pace
 from advisor.workflows.retuning import compass_at, tuned_names
 from advisor.workflows.spending import Allowance, AllowanceUsedUpError
-from advisor.workflows.steps_to_target import BatchSizeSearch
+from advisor.workflows.steps_to_target import BatchSizeSearch, Known
 from advisor.workflows.studies import required_target
 from advisor.workflows.tools import SessionKeeper, Tools
 
@@ -28,8 +30,8 @@ SEEDS = 1
 LEAST_NARROWING = 0.03
 """Trainings that would narrow the answer by less than this share are not worth their time."""
 LEAST_RETURN = 2.0
-"""Nor are those that narrow it by a smaller share than they add to the cost. (More of the same evidence would
-narrow it with the square root of the cost.)"""
+"""Nor are those that narrow it by less than this times the share that they add to the cost. (More of the same
+evidence would narrow it with the square root of the cost.)"""
 EPOCHS_PER_TRIAL = 100
 """How long the first trials may look for the target where the user sets no limit; later ones know better."""
 HOPELESS_BATCH_SIZES = 3
@@ -61,7 +63,7 @@ class Exploration:
         self._times_per_step_s, self._candidates = times_per_step_s, sorted(times_per_step_s)
         self._tuned = tuned_names(description, request.tune)
         self._seeds = request.seeds or SEEDS
-        self._searches: dict[int, tuple[BatchSizeSearch, Compass]] = {}
+        self._searches: dict[int, BatchSizeSearch] = {}
         self.results: dict[int, BatchSizeResult] = {}
         self.broken: dict[int, SessionError] = {}
         self.cut = ""
@@ -92,27 +94,30 @@ class Exploration:
     def _look_at(self, batch_size: int, seeds: int) -> BatchSizeResult:
         """Search at ``batch_size``, or go on with the search there until ``seeds`` fresh seeds are known."""
         if batch_size not in self._searches:
-            limit = step_limit(self._steps, batch_size, max_examples(self._request, self._description))
-            self._searches[batch_size] = (
-                BatchSizeSearch(
-                    self._tools,
-                    self._keeper,
-                    self._description,
-                    self._request,
-                    batch_size,
-                    limit,
-                    self._allowance,
-                    self._pace(batch_size),
-                ),
-                self._compass(batch_size),
+            self._searches[batch_size] = BatchSizeSearch(
+                self._tools,
+                self._keeper,
+                self._description,
+                self._request,
+                batch_size,
+                self._known(batch_size),
+                self._allowance,
             )
-        search, compass = self._searches[batch_size]
-        return search.run(compass, seeds)
+        return self._searches[batch_size].run(seeds)
+
+    def _known(self, batch_size: int) -> Known:
+        limit = step_limit(self._steps, batch_size, max_examples(self._request, self._description))
+        return Known(self._compass(batch_size), limit, self._pace(batch_size))
 
     def _compass(self, batch_size: int) -> Compass:
-        found = [result for result in self.results.values() if result.best and result.steps]
-        optima = {result.batch_size: result.best for result in found if result.best}
-        usual = [progress(result.best, result.steps) for result in found if result.best and result.steps]
+        """Return the search at ``batch_size``, begun from what the others found."""
+        exponent = prior(self._description.optimizer).learning_rate_exponent
+        optima, usual = {}, []
+        for size, result in self.results.items():
+            if result.best is not None and result.steps is not None:
+                optima[size] = result.best
+                # With linear scaling it stays the same; with a square root it falls as 1 over that.
+                usual.append(progress(result.best, result.steps) * (batch_size / size) ** (exponent - 1))
         usual_progress = statistics.median(usual) if usual else None
         return compass_at(batch_size, self._tuned, self._description, optima, usual_progress)
 
@@ -120,31 +125,31 @@ class Exploration:
         """Return the pace to expect at ``batch_size`` from the nearest one that reached the target."""
         reached = [size for size, result in self.results.items() if result.steps]
         nearest = min(reached, key=lambda size: abs(math.log(size / batch_size)), default=None)
-        return self._searches[nearest][0].pace(batch_size) if nearest else None
+        return self._searches[nearest].pace(batch_size) if nearest else None
 
     def _next(self, start: int) -> tuple[int, int] | None:
         """Return the batch size to look at next and how many fresh seeds it is to have, or None."""
         steps, listed = self._steps, self._request.batch_sizes.listed
         if len(steps) >= HOPELESS_BATCH_SIZES and not any(steps.values()):
             return None
-        fit = self.fit()
-        batch_size = (
-            from_the_middle(self._candidates, steps)
-            if listed
-            else next_batch_size(steps, self._candidates, start, self._wanted(fit), MOST_BATCH_SIZES)
-        )
-        if batch_size is not None:
+        if listed and (batch_size := from_the_middle(self._candidates, steps)) is not None:
             return batch_size, self._seeds
+        fit = self.fit()
+        if not listed:
+            wanted = self._wanted(fit)
+            batch_size = next_batch_size(steps, self._candidates, start, wanted, MOST_BATCH_SIZES)
+            if batch_size is not None:
+                return batch_size, self._seeds
         return self._where_it_tells_most(fit)
 
     def _wanted(self, fit: ScalingFit) -> float:
-        """Return how large a batch size the curve so far calls for, infinite where there is none yet."""
-        if fit.estimate is None:
+        """Return how large a batch size the curve calls for, infinite where there is none to be trusted."""
+        if fit.estimate is None or not is_trusted(fit):
             return math.inf
         twice = 2.0 * max(self.results) if fit.outcome is FitOutcome.LOWER_BOUND else 0.0
         times_s = {
-            batch_size: time_s * float(steps_at(fit.estimate, batch_size))
-            for batch_size, time_s in self._times_per_step_s.items()
+            batch_size: self._times_per_step_s[batch_size] * float(steps_at(fit.estimate, batch_size))
+            for batch_size in self._candidates
         }
         return max(twice, wanted_batch_size(fit.estimate[1], times_s, self.results))
 
@@ -164,7 +169,7 @@ class Exploration:
         return most_telling([choice for choice in choices if choice.batch_size not in self.broken], fit)
 
     def _is_worth_it(self, worth: Worth) -> bool:
-        spent = sum(search.examples for search, _ in self._searches.values())
+        spent = sum(search.examples for search in self._searches.values())
         dearer = 1 + worth.option.examples / spent
         return bool(worth.spread_kept <= min(1 - LEAST_NARROWING, dearer**-LEAST_RETURN))
 

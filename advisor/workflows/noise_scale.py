@@ -36,8 +36,8 @@ def noise_scale_hint(
     """Train for a pass over the training examples, but 100 to 200 steps, and measure the noise scale there.
 
     A training that fails or diverges, and a model whose gradients cannot be had, give a hint without an
-    interval that says so; a session that failed is closed. ``batch_size`` is best a middle one, since
-    batches far below the noise scale leave it open, and those far above cost more examples.
+    interval that says so; a session that failed is closed. :func:`batch_size_for_noise_scale`
+    chooses ``batch_size``.
     """
     steps = min(max(description.training_examples // batch_size, LEAST_STEPS), MOST_STEPS)
     norms: Sequence[GradientNorms] = ()

@@ -41,5 +41,5 @@ class Pace:
 
     @property
     def steps_when_behind(self) -> float:
-        """The fewest steps to the target of a trial that was left behind."""
+        """About the fewest steps to the target of a trial that was left behind."""
         return self.lag * self.steps

@@ -1,9 +1,10 @@
 """``advisor recommend``: from measured time per step and tuned steps to target to one batch size."""
 
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from advisor.analysis.caveats import caveats_on_validation
 from advisor.analysis.choice import recommend_batch_size
 from advisor.analysis.divergence import divergence_caveats
 from advisor.analysis.further import further_sentence
@@ -108,17 +109,12 @@ class _Recommending:
         noise_scale = self._noise_scale()
         used = with_examples(spent(self._recorded()), noise_scale)
         allowance = Allowance(self._request.spend_examples, self._request.spend_time_s, used)
-        times_s = {
-            row.batch_size: row.time_per_step_s.estimate
-            for row in self._throughput.table
-            if row.time_per_step_s
-        }
         search = Exploration(
             self._tools,
             self._keeper,
             self._description,
             self._request,
-            {batch_size: times_s[batch_size] for batch_size in self._candidates},
+            self._times_per_step_s,
             allowance,
         )
         search.run(starting_batch_size(self._candidates, noise_scale), note)
@@ -136,6 +132,11 @@ class _Recommending:
         found = noise_scale_hint(self._keeper, self._description, batch_size, {}, self._request.seed)
         self._tools.progress.say(found.sentence)
         return found
+
+    @property
+    def _times_per_step_s(self) -> Mapping[int, float]:
+        times_s = ((size, self._throughput.time_per_step_s(size)) for size in self._candidates)
+        return {size: time_s.estimate for size, time_s in times_s if time_s}
 
     @property
     def _max_examples(self) -> int:
@@ -187,7 +188,13 @@ class _Recommending:
         if recommendation:
             diverged = divergence_caveats(study for study in studies if study[0] in search.results)
             cut = [search.cut] if search.cut else []
-            caveats = (*recommendation.caveats, *diverged, *self._left_out(search.broken), *cut)
+            caveats = (
+                *recommendation.caveats,
+                *caveats_on_validation(self._description),
+                *diverged,
+                *self._left_out(search.broken),
+                *cut,
+            )
             recommendation = replace(recommendation, caveats=caveats)
         advice = Advice(
             self._description,

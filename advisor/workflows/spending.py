@@ -12,7 +12,7 @@ from advisor.records.recommendation import ExpectedSpending, Prices, SpendingPla
 from advisor.records.trials import CurvePoint, Trial
 
 EXPECTED_TRIALS = 5
-"""Trials that select at a batch size, as expected beforehand: a directed search needs 3 to 5 (design)."""
+"""Trials that select at a batch size, as expected beforehand: a directed search needs 3 to 8."""
 EXPECTED_SHARE = 0.1
 """Length of a training as a share of its limit, as expected beforehand: targets are chosen to be reached."""
 

@@ -35,6 +35,8 @@ FRESH_LIMIT = 4.0
 """A fresh seed that takes so many times the steps of the trial that selected has failed: seeds seldom differ
 by more than a factor of 2."""
 
+FEWEST_SHORT_TRIALS = 2
+"""A single short trial compares nothing."""
 FIRST_LIMITS = (1 / 32, 1 / 8)
 """Shares of the limit for first trials at a learning rate from nowhere: one far too small wastes the most."""
 
@@ -43,9 +45,18 @@ LOOKS_THAT_TELL = 4
 CUT = "the allowance is used up"
 
 
+@dataclass(frozen=True)
+class Known:
+    """What other batch sizes tell of a search: where it starts, its limit of steps, the pace to expect."""
+
+    compass: Compass
+    step_limit: int
+    pace: Pace | None
+
+
 @dataclass
-class Selecting:
-    """How far a selection has come."""
+class Selection:
+    """The trials that select so far, and the best of those that arrived."""
 
     scores: dict[Offsets, Score] = field(default_factory=dict)
     best: Pace | None = None
@@ -56,6 +67,7 @@ class Measured:
     """Fresh-seed runs of one point of the search."""
 
     point: Offsets
+    values: Values
     crossings: tuple[Crossing, ...]
 
     @property
@@ -80,12 +92,11 @@ class BatchSizeSearch:
         description: WorkloadDescription,
         request: RecommendRequest,
         batch_size: int,
-        step_limit: int,
+        known: Known,
         allowance: Allowance,
-        pace: Pace | None,
     ) -> None:
-        self._tools, self._request, self._limit = tools, request, step_limit
-        self._allowance, self._pace_elsewhere = allowance, pace
+        self._tools, self._request, self._allowance = tools, request, allowance
+        self._start, self._limit, self._pace_elsewhere = known.compass, known.step_limit, known.pace
         self._target = required_target(description)
         self._study = open_study(
             tools,
@@ -100,27 +111,29 @@ class BatchSizeSearch:
         self._runner = TrialRunner(tools.store, keeper, self._study)
         self._recorded = list(tools.store.trials(self._study.name))
         self._used: dict[int, Trial] = {}
-        self._chosen: Offsets | None = None
+        self._measured: dict[Offsets, Measured] = {}
+        self._chosen: Measured | None = None
 
-    def run(self, compass: Compass, seeds: int) -> BatchSizeResult:
-        """Search with ``compass``, then measure with ``seeds`` fresh seeds what it selects.
+    def run(self, seeds: int) -> BatchSizeResult:
+        """Search, then measure with ``seeds`` fresh seeds what the search selects.
 
-        Raises :class:`~advisor.workflows.spending.AllowanceUsedUpError` where a training had to be cut.
+        Called again with more seeds it goes on from where it stood. Raises
+        :class:`~advisor.workflows.spending.AllowanceUsedUpError` where a training had to be cut.
         """
-        compass, scores = self._select(compass)
-        measured: list[Measured] = []
+        compass, scores = self._select()
         left = _ranked(scores)
-        if self._chosen in left:  # Others failed with a fresh seed before, and more seeds do not mend that.
-            left = [self._chosen, *_gentler_first([one for one in left if one != self._chosen], self._chosen)]
-        while left and len(measured) <= FALLBACKS:
-            point = left[0]
-            measured.append(Measured(point, self._measure(compass.values(point), seeds, scores[point])))
-            if 2 * measured[-1].failures <= seeds:
+        if self._chosen is not None:
+            untried = [point for point in left if point not in self._measured]
+            left = [self._chosen.point, *_gentler_first(untried, self._chosen.point)]
+        while left:
+            point, *left = left
+            crossings = self._measure(compass.values(point), seeds, scores[point])
+            self._measured[point] = Measured(point, compass.values(point), crossings)
+            if 2 * self._measured[point].failures <= seeds or len(self._measured) > FALLBACKS:
                 break
-            left = _gentler_first(left[1:], point)
-        best = min(measured, key=lambda one: one.merit, default=None)
-        self._chosen = best.point if best else None
-        return self._result(compass, scores, best)
+            left = _gentler_first(left, point)
+        self._chosen = min(self._measured.values(), key=lambda one: one.merit, default=None)
+        return self._result(compass, scores)
 
     @property
     def examples(self) -> int:
@@ -132,37 +145,47 @@ class BatchSizeSearch:
         batch_size = self._study.batch_size
         for trial in self._used.values():
             found = crossing(trial.curve, self._target).steps
-            if trial.plan.purpose is TrialPurpose.MEASURE and found is not None:
+            is_chosen = self._chosen is not None and trial.plan.hyperparameters == self._chosen.values
+            if is_chosen and trial.plan.purpose is TrialPurpose.MEASURE and found is not None:
                 return Pace(trial.curve, found).elsewhere(batch_size, other)
         return None
 
-    def _select(self, compass: Compass) -> tuple[Compass, Mapping[Offsets, Score]]:
+    def _select(self) -> tuple[Compass, Mapping[Offsets, Score]]:
         """Return the scores of the trials, and the search that placed them.
 
         Where nothing is known of the learning rate yet, short trials far apart come first.
         """
-        so_far, most = Selecting(), self._request.trials_per_batch_size
-        for share in FIRST_LIMITS if compass.axes and compass.usual_progress is None else ():
-            coarse = replace(compass, strides=compass.strides[:1])
-            self._search(coarse, so_far, math.ceil(share * self._limit), most)
-            if so_far.best or not so_far.scores:
+        compass, so_far = self._start, Selection()
+        most, most_short = self._request.trials_per_batch_size, self._most_short_trials
+        for share in FIRST_LIMITS:
+            limit = max(LEAST_LIMIT, math.ceil(share * self._limit))
+            if most_short < FEWEST_SHORT_TRIALS or limit >= self._limit:
                 break
-            most -= len(so_far.scores)
-            compass, so_far = compass.moved(best_offsets(so_far.scores)), Selecting()
-        self._search(compass, so_far, self._limit, most)
+            self._bracket(replace(compass, strides=compass.strides[:1]), so_far, limit, most_short)
+            if so_far.best:
+                break
+            most, most_short = most - len(so_far.scores), most_short - len(so_far.scores)
+            compass, so_far = compass.moved(best_offsets(so_far.scores)), Selection()
+        self._bracket(compass, so_far, self._limit, most)
         return compass, so_far.scores
 
-    def _search(self, compass: Compass, so_far: Selecting, limit: int, most: int) -> None:
+    @property
+    def _most_short_trials(self) -> int:
+        """How many trials may be short: none where a learning rate is known from elsewhere, or is fixed."""
+        is_known = self._start.usual_progress is not None or not self._start.axes
+        return 0 if is_known else self._request.trials_per_batch_size // 3
+
+    def _bracket(self, compass: Compass, so_far: Selection, limit: int, most: int) -> None:
         """Go on until the best is bracketed or ``most`` trials are known, each of at most ``limit`` steps."""
         scores = so_far.scores
         while len(scores) < most and (point := compass.propose(scores)) is not None:
             best = so_far.best
-            limit = min(limit, best.curve[-1].step) if best else limit
+            max_steps = min(limit, best.curve[-1].step) if best else limit
             paces = [pace for pace in (best, self._pace_elsewhere) if pace]
-            plan = TrialPlan(compass.values(point), self._request.seed, TrialPurpose.SELECT, limit)
+            plan = TrialPlan(compass.values(point), self._request.seed, TrialPurpose.SELECT, max_steps)
             trial = self._trial(plan, paces)
             found = crossing(trial.curve, self._target)
-            scores[point] = self._score(trial, found, paces)
+            scores[point] = self._score(trial, found)
             if found.steps is not None and (best is None or found.steps < best.steps):
                 so_far.best = Pace(trial.curve, found.steps, rate=progress(trial.plan.hyperparameters, 1))
 
@@ -184,14 +207,14 @@ class BatchSizeSearch:
         found = crossing(trial.curve, self._target)
         return found if found.steps is not None else Crossing(None, float(limit), None)
 
-    def _score(self, trial: Trial, found: Crossing, paces: Sequence[Pace]) -> Score:
+    def _score(self, trial: Trial, found: Crossing) -> Score:
         if found.steps is not None:
             return Score(Rank.REACHED, found.steps, steps=found.steps)
         if trial.state is TrialState.INFEASIBLE:
             return Score(Rank.INFEASIBLE, float(trial.plan.hyperparameters.get("learning_rate", 0.0)))
         needed = float(trial.steps)
-        if trial.state is TrialState.STOPPED:
-            needed = min((pace.steps_when_behind for pace in paces), default=needed)
+        if trial.state is TrialState.STOPPED and self._pace_elsewhere:
+            needed = max(needed, self._pace_elsewhere.steps_when_behind)
         metric, last = self._target.metric, trial.curve[-1]
         missing = (abs(point.metrics[metric] - self._target.value) for point in trial.curve)
         loss = last.training_loss
@@ -254,7 +277,7 @@ class BatchSizeSearch:
             found = crossing(curve, self._target)
             return Ending(TrialState.COMPLETE, f"reached the target in {found.steps:,.1f} steps")
         if self._is_far_behind(curve, plan, paces):
-            return Ending(TrialState.STOPPED, f"far behind the best trial at step {curve[-1].step:,}")
+            return Ending(TrialState.STOPPED, f"far behind the best trials at step {curve[-1].step:,}")
         is_within = self._allowance.covers(self._study.batch_size, curve)
         return None if is_within else Ending(TrialState.STOPPED, CUT)
 
@@ -268,17 +291,15 @@ class BatchSizeSearch:
         why = "fresh seed" if plan.purpose is TrialPurpose.MEASURE else "trial"
         self._tools.progress.say(f"Batch size {self._study.batch_size:,}: {why} with {values}.")
 
-    def _result(
-        self, compass: Compass, scores: Mapping[Offsets, Score], measured: Measured | None
-    ) -> BatchSizeResult:
-        crossings = measured.crossings if measured else (Crossing(None, float(self._limit), None),)
-        slack = compass.log_slack(measured.point, scores) if measured else 0.0
+    def _result(self, compass: Compass, scores: Mapping[Offsets, Score]) -> BatchSizeResult:
+        chosen, batch_size = self._chosen, self._study.batch_size
+        crossings = chosen.crossings if chosen else (Crossing(None, self._not_within(scores), None),)
+        slack = compass.log_slack(chosen.point, scores) if chosen else 0.0
         interval = steps_interval(crossings, slack)
-        batch_size = self._study.batch_size
         return BatchSizeResult(
             batch_size=batch_size,
-            best=compass.values(measured.point) if measured else None,
-            at_edge=measured is not None and compass.at_edge(measured.point),
+            best=chosen.values if chosen else None,
+            at_edge=chosen is not None and compass.at_edge(chosen.point),
             trials=len(self._used),
             infeasible=sum(trial.state is TrialState.INFEASIBLE for trial in self._used.values()),
             observations=tuple(Observation(batch_size, found) for found in crossings),
@@ -287,6 +308,11 @@ class BatchSizeSearch:
             censored=interval is None,
             log_slack=slack,
         )
+
+    def _not_within(self, scores: Mapping[Offsets, Score]) -> float:
+        """Return the steps that the best trial would have needed more than, where none arrived."""
+        needed = [score.steps for score in scores.values() if score.rank is Rank.TOO_SLOW]
+        return min(float(self._limit), max(needed, default=math.inf))
 
 
 def _ranked(scores: Mapping[Offsets, Score]) -> list[Offsets]:

@@ -117,3 +117,5 @@ def test_limits_are_held_against_what_the_file_says(ask: Ask, tmp_path: Path) ->
     assert answer["money"]["high"] <= 1
     assert "within the deadline of 1.00 s" in ask(str(file), "--deadline", "1s", status=3)
     assert "--max-cost compares money" in ask(str(file), "--max-cost", "1", status=1)
+    untimed = ask(*MLPERF, "--where", "benchmark=gpt3", "--deadline", "1h", status=3)
+    assert "time_per_step_s" in untimed

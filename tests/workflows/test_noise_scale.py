@@ -12,7 +12,7 @@ from advisor.records.noise_scale import NoiseScale
 from advisor.records.search_space import HyperparameterValue
 from advisor.records.session import GradientNorms
 from advisor.training.quadratic_session import QuadraticSession, QuadraticSessions, QuadraticSettings
-from advisor.workflows.noise_scale import noise_scale_hint
+from advisor.workflows.noise_scale import batch_size_for_noise_scale, noise_scale_hint
 from advisor.workflows.ports import SessionFactory, TrainingSession
 from advisor.workflows.tools import SessionKeeper
 
@@ -125,3 +125,18 @@ def test_a_gradient_that_is_not_finite_gives_no_number(bad: float) -> None:
     found = measured(OddSessions(norms), 64)
     assert found.interval is None
     assert found.sentence.endswith("A gradient was not finite.")
+
+
+@pytest.mark.parametrize(
+    ("candidates", "training_examples", "expected"),
+    [
+        ((1,), 50_000, 1),
+        ((1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024), 1_397, 16),  # a pass of 87 steps
+        ((1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024), 1_000_000, 32),  # the middle
+        ((1, 2, 4, 8), 12, 2),
+    ],
+)
+def test_it_is_measured_at_a_batch_size_that_costs_little(
+    candidates: Sequence[int], training_examples: int, expected: int
+) -> None:
+    assert batch_size_for_noise_scale(candidates, training_examples) == expected
