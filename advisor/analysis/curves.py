@@ -90,6 +90,12 @@ def diverged(points: Sequence[CurvePoint]) -> bool:
     return min(losses[-2:]) > limit
 
 
+def never_finite(points: Sequence[CurvePoint]) -> bool:
+    """Return whether no evaluation had a finite loss: its weights are lost, whatever the training reports."""
+    losses = [point.metrics["loss"] for point in points if "loss" in point.metrics]
+    return bool(losses) and not any(map(math.isfinite, losses))
+
+
 def _validates(points: Sequence[CurvePoint]) -> bool:
     losses = [point.metrics["loss"] for point in points if "loss" in point.metrics]
     return len(losses) > 1 and losses[-1] <= losses[0]

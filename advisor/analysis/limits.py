@@ -37,7 +37,7 @@ def unmet_sentence(costs: Sequence[ResourceCost], wish: Wish, currency: str) -> 
     asked, nearest = " and ".join(_limits(wish, currency)), " and ".join(_nearest(costs, wish, currency))
     return (
         f"No batch size is within {asked} up to the upper end of its {level} interval: {nearest}. Allow "
-        "more, choose an easier target, or narrow the intervals with more --seeds."
+        "more, choose an easier target, or narrow the intervals with more seeds."
     )
 
 

@@ -87,6 +87,7 @@ class _Recommending:
         recorded, prices = self._recorded(), self._request.prices
         expected = expected_spending(
             spread_evenly(self._candidates, most_batch_sizes(self._request, self._candidates)),
+            self._request.trials_per_batch_size,
             seeds,
             self._max_examples,
             self._throughput,

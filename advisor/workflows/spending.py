@@ -48,6 +48,7 @@ def planned(
 
 def expected_spending(
     batch_sizes: Sequence[int],
+    most_trials: int,
     seeds: int,
     max_examples: int,
     throughput: Throughput,
@@ -58,20 +59,23 @@ def expected_spending(
 
     ``recorded`` are studies of the same workload, each with its batch size: those batch sizes are done, and
     the others are taken to need as many trainings, and as long ones, as they did on average. Where nothing is
-    recorded, :data:`EXPECTED_TRIALS` trials and ``seeds`` fresh seeds of :data:`EXPECTED_SHARE` of their
-    limit stand in, which is said.
+    recorded, :data:`EXPECTED_TRIALS` trials (at most ``most_trials``) and ``seeds`` fresh seeds of
+    :data:`EXPECTED_SHARE` of their limit stand in, which is said.
     """
     known = {batch_size: trials for batch_size, trials in recorded if trials}
     left = [batch_size for batch_size in batch_sizes if batch_size not in known]
     if not known:
+        trials = min(EXPECTED_TRIALS, most_trials)
         basis = (
-            f"assuming {EXPECTED_TRIALS} trials and {seeds} fresh seeds at each batch size, each of them "
-            f"{EXPECTED_SHARE:.0%} as long as the limit"
+            f"assuming {_counted(trials, 'trial')} and {_counted(seeds, 'fresh seed')} at each batch size, "
+            f"each of them {EXPECTED_SHARE:.0%} as long as the limit"
         )
-        trainings: float = EXPECTED_TRIALS + seeds
+        trainings: float = trials + seeds
         return expected_trainings(left, trainings, EXPECTED_SHARE * max_examples, throughput, prices, basis)
     used = spent(known.items())
-    basis = f"as long and as many at each batch size as the {used.trials:,} trainings recorded so far"
+    basis = (
+        f"as long and as many at each batch size as the {_counted(used.trials, 'training')} recorded so far"
+    )
     trainings = used.trials / len(known)
     return expected_trainings(left, trainings, used.examples / used.trials, throughput, prices, basis)
 
@@ -125,7 +129,7 @@ def trial_s(batch_size: int, examples: float, throughput: Throughput) -> float:
 def spending_sentence(plan: SpendingPlan) -> str:
     """Say in words what a search may use, and what is expected."""
     recorded = (
-        f" {plan.already_recorded_trials:,} trainings are recorded already."
+        f" Recorded already: {_counted(plan.already_recorded_trials, 'training')}."
         if plan.already_recorded_trials
         else ""
     )
@@ -146,7 +150,11 @@ def _expected_sentence(plan: SpendingPlan) -> str:
 def _in_words(trials: int, seconds: float, device_hours: float, money: float | None, currency: str) -> str:
     price = f", {number(money)} {currency}" if money is not None else ""
     resources = f"{number(device_hours)} device-hours{price}"
-    return f"{trials:,} trainings and {duration(seconds)} of training ({resources})"
+    return f"{_counted(trials, 'training')} and {duration(seconds)} of training ({resources})"
+
+
+def _counted(number_: int, what: str) -> str:
+    return f"{number_:,} {what}{'' if number_ == 1 else 's'}"
 
 
 def spent(studies: Iterable[tuple[int, Sequence[Trial]]]) -> Spent:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from advisor.analysis.curves import diverged
+from advisor.analysis.curves import diverged, never_finite
 from advisor.errors import AdvisorError, SessionError
 from advisor.records.session import BlockTiming
 from advisor.records.trials import CurvePoint, Study, Trial, TrialPlan, TrialState
@@ -68,8 +68,13 @@ class TrialRunner:
                 return Ending(TrialState.INFEASIBLE, f"training diverged by step {step:,}")
             ending = watch(curve)
             if ending is not None:
-                return ending
-        return Ending(TrialState.COMPLETE, f"trained all {plan.max_steps:,} steps")
+                return _unless_lost(ending, curve)
+        return _unless_lost(Ending(TrialState.COMPLETE, f"trained all {plan.max_steps:,} steps"), curve)
+
+
+def _unless_lost(ending: Ending, curve: Sequence[CurvePoint]) -> Ending:
+    lost = Ending(TrialState.INFEASIBLE, "training diverged: no evaluation had a finite loss")
+    return lost if never_finite(curve) else ending
 
 
 def _look(session: TrainingSession, step: int, curve: Sequence[CurvePoint]) -> CurvePoint:

@@ -100,6 +100,17 @@ def test_one_batch_size_at_which_every_training_diverges_is_told_and_the_others_
     assert advice.fit.outcome is not FitOutcome.INSUFFICIENT
 
 
+def test_weights_that_are_lost_are_told_as_divergence_whatever_the_training_loss_says() -> None:
+    request = replace(REQUEST, batch_sizes=BatchSizes(listed=(16, 64, 256)))
+
+    def lose(at: Moment, loss: float) -> float:
+        return math.nan if at.batch_size == 64 else loss
+
+    _, advice = ask(SpoiltSessions(validation=lose), request)
+    assert advice.recommendation is not None
+    assert "Every training diverged at batch size 64." in advice.recommendation.caveats
+
+
 @pytest.mark.parametrize(("examples", "is_told"), [(20, True), (100, False)])
 def test_a_small_validation_split_is_told(examples: int, is_told: bool) -> None:
     settings = QuadraticSettings(validation_examples=examples)

@@ -16,7 +16,7 @@ PRICES = Prices(3.6, "EUR")
 
 
 def test_without_records_the_assumption_is_used_and_said() -> None:
-    found = expected_spending([8, 16], 2, 1600, THROUGHPUT, PRICES, [])
+    found = expected_spending([8, 16], 12, 2, 1600, THROUGHPUT, PRICES, [])
     assert (found.trials, found.examples) == (14, 14 * 160)
     assert found.seconds == pytest.approx(7 * 160 * (1e-3 / 8 + 1e-3 / 16), rel=0.01)
     assert found.money == pytest.approx(found.seconds * 1e-3)
@@ -37,10 +37,10 @@ def test_recorded_trainings_take_the_place_of_the_assumption() -> None:
 
 
 def test_the_sentence_has_the_bound_and_what_is_expected() -> None:
-    expected = expected_spending([8, 16], 2, 1600, THROUGHPUT, PRICES, [])
+    expected = expected_spending([8, 16], 12, 2, 1600, THROUGHPUT, PRICES, [])
     said = spending_sentence(planned([8, 16], 20, 1600, THROUGHPUT, PRICES, 3, expected))
     assert said.startswith("At most 40 trainings") and "EUR" in said
-    assert "Expected: 14 trainings" in said and "3 trainings are recorded already" in said
+    assert "Expected: 14 trainings" in said and "Recorded already: 3 trainings" in said
 
 
 def test_the_limit_may_differ_between_batch_sizes() -> None:
@@ -51,3 +51,9 @@ def test_the_limit_may_differ_between_batch_sizes() -> None:
 def test_batch_sizes_are_spread_from_end_to_end() -> None:
     assert spread_evenly([1, 2, 4, 8, 16, 32, 64, 128, 256], 5) == [1, 4, 16, 64, 256]
     assert spread_evenly([1, 2], 5) == [1, 2]
+
+
+def test_few_trials_are_expected_where_few_are_allowed() -> None:
+    found = expected_spending([8, 16], 3, 1, 1600, THROUGHPUT, PRICES, [])
+    assert found.trials == 2 * (3 + 1)
+    assert found.basis.startswith("assuming 3 trials and 1 fresh seed at each batch size")
