@@ -122,7 +122,7 @@ def overhead(function: Function) -> Function:
     """Add --overhead."""
     return click.option(
         "--overhead",
-        type=FiniteNumber(min=0, min_open=True),
+        type=FiniteNumber(min=0, min_open=True, max=100),
         help="Excess of examples over their minimum at the critical batch size (0.2).",
     )(function)
 
@@ -151,10 +151,15 @@ def _upfront_costs(
     """Return amounts by batch size from texts such as 512=200."""
     pairs = [value.partition("=") for value in values]
     sizes, amounts = click.IntRange(min=1), FiniteNumber(min=0)
-    costs = {
-        int(sizes(size, option, context)): amounts.convert(amount, option, context)
-        for size, _, amount in pairs
-    }
+    try:
+        costs = {
+            int(sizes(size, option, context)): amounts.convert(amount, option, context)
+            for size, _, amount in pairs
+        }
+    except click.BadParameter as error:
+        raise click.BadParameter(
+            f"{error.message.rstrip('.')}; valid is a batch size with its amount, as in 512=200."
+        ) from None
     if len(costs) < len(pairs):
         raise click.BadParameter("a batch size has one upfront cost: name each once, as in 512=200.")
     return costs or None

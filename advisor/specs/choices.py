@@ -61,7 +61,7 @@ _VALID = {
     "spend_time_s": Bounds(0, above=True),
     "steps": _COUNT,
     "examples": _COUNT,
-    "overhead": Bounds(0, above=True),
+    "overhead": Bounds(0, 100, above=True),
     "price_per_device_hour": _AMOUNT,
     "power_w": _AMOUNT,
     "upfront_cost": _AMOUNT,
